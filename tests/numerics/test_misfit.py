@@ -150,3 +150,73 @@ def test_curves_see_what_is_left_over():
     frame = pd.DataFrame({"a": a, "b": np.sin(2 * a) + 0.3 * e, "c": np.sin(2 * a) + np.sign(e) + 0.3 * e})
     assert judge(frame, "b", ["a"], "curve") < 5.0
     assert judge(frame, "c", ["a"], "curve") > 50.0
+
+
+def leads(frame, node, parents):
+    likelihood = spbn.scores.CVLikelihood(frame)
+    found = likelihood.leads(likelihood._checked([(node, parents, "curve")]))[0]
+    return dict(zip(frame.columns, found, strict=True))
+
+
+def naive_lead(z, column, parents):
+    """The most significant of all tests between residuals and a column, by scipy."""
+    held, x = np.clip(z, -4, 4), (column - spread(column)[0]) / spread(column)[1]
+    bins, x = np.searchsorted(misfit.PARENT_EDGES, x, side="left"), np.clip(x, -4, 4)
+    r = np.corrcoef(held, x)[0, 1]
+    found = [stats.chi2.sf(-len(z) * math.log(1 - r * r), 1)]
+    groups = [bins] + [
+        3 * (bins // 2) + np.searchsorted(misfit.PARENT_EDGES, (p - spread(p)[0]) / spread(p)[1]) // 2
+        for p in parents
+    ]
+    for group in groups:
+        within = [held[group == b] for b in np.unique(group)]
+        within = [own for own in within if len(own) >= 5]
+        statistic = sum(len(own) * (own.mean() - held.mean()) ** 2 for own in within) / held.var()
+        found.append(stats.chi2.sf(statistic, len(within) - 1))
+    found.append(stats.bartlett(*(held[bins == b] for b in np.unique(bins))).pvalue)
+    counts = [np.histogram(z[bins == b], [-np.inf, -1, -0.5, 0, 0.5, 1, np.inf])[0] for b in range(6)]
+    found.append(stats.chi2_contingency(counts, correction=False, lambda_="log-likelihood").pvalue)
+    return max(-math.log(min(found)) - math.log(4 + len(parents)), 0.0)
+
+
+@pytest.mark.parametrize("effect", [0.0, 0.15, 0.4])
+@pytest.mark.parametrize("kind", ["mean", "square", "spread", "product"])
+def test_leads_are_those_of_scipy(kind, effect):
+    rng = np.random.default_rng(5)
+    a, b, e = rng.normal(size=(3, 400))
+    noise = {"mean": e + effect * b, "square": e + effect * b * b, "spread": e * np.exp(effect * b)}
+    frame = pd.DataFrame({"a": a, "b": b, "c": a + noise.get(kind, e + effect * a * b)})
+    seen, original = [], curves.lead_sums
+
+    def note(rows, starts, coefficients, variances, noise, basis, targets, spreads):
+        out = np.empty(rows.shape[1])
+        for group, (first, end) in enumerate(zip(starts[:-1], starts[1:], strict=True)):
+            for row in range(first, end):  # of one row, the sum of residuals is its residual
+                one = original(
+                    rows[[0, 1, 3], row : row + 1],
+                    np.array([0, 1]),
+                    *(each[group : group + 1] for each in (coefficients, variances, noise)),
+                    basis,
+                    targets,
+                    spreads[:, 1:2],
+                )
+                out[row] = one[0, 0, 0, misfit.PER_PARENT + 2]
+        seen.append((out, rows[[0, 3]]))
+        return original(rows, starts, coefficients, variances, noise, basis, targets, spreads)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(curves, "lead_sums", note)
+        found = leads(frame, "c", ["a"])["b"]
+    ((z, (parent, column)),) = seen
+    assert found == pytest.approx(naive_lead(z, column, [parent]), rel=1e-6, abs=1e-9)
+    assert (found > 10.0) == (effect == 0.4)
+
+
+def test_unrelated_columns_are_rarely_leads():
+    found = []
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        frame = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc"))
+        frame["c"] += np.sin(2 * frame["a"])
+        found.append(leads(frame, "c", ["a"])["b"])
+    assert np.mean(np.array(found) > 3.0) <= 0.1

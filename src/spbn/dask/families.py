@@ -78,6 +78,12 @@ class SpreadScore(Score):
             values[mine], misfits[mine] = found
         return values, misfits
 
+    def leads(self, batch: FamilyBatch) -> FloatArray:
+        out = np.full((len(batch), len(self.nodes)), np.inf)
+        for mine, found in _answers(self._executor, _leads, batch, ()):
+            out[mine] = np.inf if found is None else found
+        return out
+
     @cached_property
     def preview(self) -> Estimates | None:
         return None if self._score.preview is None else SpreadEstimates(self._executor)
@@ -140,6 +146,11 @@ def _scores(commission: Commission, batch: FamilyBatch, is_validation: bool) -> 
 def _judgements(commission: Commission, batch: FamilyBatch) -> tuple[FloatArray, FloatArray]:
     with _prepared(commission) as score:
         return score.judge(batch)
+
+
+def _leads(commission: Commission, batch: FamilyBatch) -> FloatArray | None:
+    with _prepared(commission) as score:
+        return score.leads(batch)
 
 
 def _gains(commission: Commission, new: FamilyBatch, old: FamilyBatch) -> tuple[FloatArray, FloatArray]:

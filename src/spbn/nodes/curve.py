@@ -39,7 +39,7 @@ from spbn.nodes.base import (
 from spbn.nodes.linear_gaussian import LinearGaussian
 from spbn.numerics import curves
 from spbn.numerics.gaussian import SINGULAR
-from spbn.numerics.misfit import misfit
+from spbn.numerics.misfit import lead, misfit
 from spbn.numerics.smooth import FEW_ROWS, Basis, RidgeFolds, add_folds, leave_one_out_totals
 from spbn.numerics.spreads import FAR, Spreads
 from spbn.numerics.student import (
@@ -78,7 +78,7 @@ SHAPES = frozen(
     )
 )
 NOISE_SHAPES = frozen(np.array([curves.noise_shape(weights) for weights in SHAPES]))
-KEPT_BYTES = 1 << 26  # of factors of Gram matrices, by parent set
+KEPT_BYTES = 1 << 26  # of factors of Gram matrices, by parent set, and of fits, by family
 MOST_TARGETS = 64  # of one parent set at a time
 
 
@@ -316,6 +316,16 @@ class _Fit(NamedTuple):
     shapes: IntArray  # the number of that shape, by target
     explained: FloatArray  # share of the variance, by target
 
+    def only(self, place: int) -> _Fit:
+        """Return the fit of one target."""
+        arrays = (self.targets, self.curves, self.variances, self.noise, self.totals)
+        of_target = (values[..., place : place + 1].copy() for values in arrays)
+        return _Fit(self.basis, *of_target, self.shapes[place : place + 1], self.explained[place : place + 1])
+
+    @property
+    def bytes(self) -> int:
+        return self.curves.nbytes + self.variances.nbytes + self.noise.nbytes
+
     def request(self, columns: Columns, place: int, folds: Sequence[int]) -> SumRequest:
         """Return what `curves.log_densities` needs of a target, fitted without folds; -1: to all rows."""
         of_folds = np.array(folds)
@@ -335,6 +345,9 @@ class CurveScorer:
         self._rows = rows
         self._from_rows = FoldByFold(NODE_TYPE, rows)
         self._prepared: OrderedDict[Columns, tuple[Basis, RidgeFolds]] = OrderedDict()
+        #: Fits by family: that of a curve serves its score, its residuals and blends that it is part of.
+        self._known: OrderedDict[Columns, _Fit] = OrderedDict()
+        self._bytes = 0  # of these
 
     def totals(self, families: FamilyBatch) -> FloatArray:
         if not self._rows.is_crossed or self._rows.fitted_by is not self._rows:
@@ -359,6 +372,21 @@ class CurveScorer:
             for number, of_node, shape in zip(chosen, add_folds(sums), found.shapes, strict=True):
                 misfits[number] = misfit(of_node, len(parents), NOISE_SHAPES[shape])
         return totals, misfits
+
+    def leads(self, families: FamilyBatch) -> FloatArray:
+        out = np.full((len(families), len(self._rows.variables)), np.inf)
+        spreads, members = self._rows.spreads, families.column_tuples
+        others = np.flatnonzero((spreads.scale > 0.0) & ~self._rows.discrete)
+        widths = frozen(np.stack([spreads.centre[others], spreads.scale[others]]))
+        for chosen, found in self._fits(members):
+            parents, nodes = members[chosen[0]][:-1], tuple(members[number][-1] for number in chosen)
+            columns = (*parents, *nodes, *others.tolist())
+            by_fold = (found.curves[:-1], found.variances[:-1], found.noise[:-1])
+            request = SumRequest(columns, by_fold, (found.basis.arrays, found.targets, widths))
+            (sums,) = self._rows.sums(curves.lead_sums, [request])
+            for number, of_node in zip(chosen, add_folds(sums), strict=True):
+                out[number, others] = [lead(of_column, len(parents)) for of_column in of_node]
+        return out
 
     def rows(self, families: FamilyBatch) -> FloatArray:
         if self._rows.inner_folds is None:
@@ -412,8 +440,12 @@ class CurveScorer:
         ):
             return
         together: dict[Columns, list[int]] = {}
-        for number, (*parents, node) in enumerate(families):
-            if all(spreads.scale[column] > 0.0 for column in (*parents, node)):
+        for number, columns in enumerate(families):
+            *parents, node = columns
+            if columns in self._known:
+                self._known.move_to_end(columns)
+                yield [number], self._known[columns]
+            elif all(spreads.scale[column] > 0.0 for column in (*parents, node)):
                 together.setdefault(tuple(parents), []).append(number)
         for parents_of, every in together.items():
             for first in range(0, len(every), MOST_TARGETS):
@@ -422,11 +454,21 @@ class CurveScorer:
                 found = self._fit(parents_of, nodes)
                 deviations, tails = found.noise[:, 1:].min(axis=0)
                 usable = (deviations**2 > SINGULAR) & (tails > 0.0)
-                if usable.all():
-                    yield some, found
-                elif usable.any():
-                    kept = [number for number, is_usable in zip(some, usable, strict=True) if is_usable]
-                    yield kept, self._fit(parents_of, tuple(families[number][-1] for number in kept))
+                if not usable.all():
+                    some = [number for number, is_usable in zip(some, usable, strict=True) if is_usable]
+                    if not some:
+                        continue
+                    found = self._fit(parents_of, tuple(families[number][-1] for number in some))
+                for place, number in enumerate(some):
+                    self._remember(families[number], found.only(place))
+                yield some, found
+
+    def _remember(self, columns: Columns, found: _Fit) -> None:
+        if columns not in self._known:
+            self._known[columns] = found
+            self._bytes += found.bytes
+            while self._bytes > KEPT_BYTES:
+                self._bytes -= self._known.popitem(last=False)[1].bytes
 
     def _prepare(self, parents: Columns) -> tuple[Basis, RidgeFolds]:
         """Return the functions of some parents, and what all targets share."""

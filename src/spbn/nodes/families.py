@@ -13,7 +13,7 @@ from spbn.nodes.base import NodeType, place_of, registered
 from spbn.nodes.by_configuration import ConfigurationScorer
 from spbn.nodes.linear_gaussian import NODE_TYPE as LG_TYPE
 from spbn.rows.families import MOST_BITS, FamilyBatch
-from spbn.rows.store import JudgingScorer, RowStore, Scorer
+from spbn.rows.store import JudgingScorer, LeadingScorer, RowStore, Scorer
 
 
 class Family(NamedTuple):
@@ -103,6 +103,14 @@ class FamilyScorer:
             else:
                 totals[chosen] = scorer.totals(batch)
         return totals, misfits
+
+    def leads(self, families: FamilyBatch) -> FloatArray:
+        """Families × columns: how many nats each might gain as a parent; infinity where that is not known."""
+        out = np.full((len(families), len(self.store.variables)), np.inf)
+        for chosen, scorer in self._by_scorer(families):
+            if isinstance(scorer, LeadingScorer):
+                out[chosen] = scorer.leads(families.only(chosen))
+        return out
 
     def rows(self, families: FamilyBatch) -> FloatArray:
         """Families × evaluated rows, in the order of the data; -inf throughout where one cannot be fitted."""

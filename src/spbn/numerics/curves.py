@@ -20,7 +20,7 @@ import numpy as np
 from spbn._base.arrays import FloatArray, IntArray
 from spbn._base.jit import compiled
 from spbn.numerics import misfit
-from spbn.numerics.misfit import add_residual, parent_bin
+from spbn.numerics.misfit import add_lead, add_residual, parent_bin
 from spbn.numerics.smooth import (
     BLOCK,
     BasisArrays,
@@ -137,6 +137,26 @@ def misfit_sums(
     """Return the sums over residuals that tell how well noise around curves fits: targets × sums."""
     out = np.zeros((len(coefficients), targets.shape[1], misfit.size_of(basis[0].shape[1])))
     _misfit_sums(rows, starts, coefficients, variances, noise, basis, targets, out)
+    return out
+
+
+def lead_sums(
+    rows: FloatArray,
+    starts: IntArray,
+    coefficients: FloatArray,
+    variances: FloatArray,
+    noise: FloatArray,
+    basis: BasisArrays,
+    targets: FloatArray,
+    spreads: FloatArray,
+) -> FloatArray:
+    """Return the sums over residuals that tell which further columns might help: targets × columns × sums.
+
+    `spreads`: medians and widths of the further columns, which come after the targets.
+    """
+    size = misfit.PER_LEAD + misfit.PER_PAIR * basis[0].shape[1]
+    out = np.zeros((len(coefficients), targets.shape[1], spreads.shape[1], size))
+    _lead_sums(rows, starts, coefficients, variances, noise, basis, targets, spreads, out)
     return out
 
 
@@ -330,6 +350,43 @@ def _misfit_sums(
                     e = (rows[d + t, first + r] - targets[0, t]) / targets[1, t] - values[t, r]
                     ratio = math.exp(0.5 * _held(logs[t, r] - noise[g, 0, t], MOST_LOG_RATIO))
                     add_residual(e / (noise[g, 1, t] * ratio), bins[r], d, out[g, t])
+
+
+@compiled()
+def _lead_sums(
+    rows: FloatArray,
+    starts: IntArray,
+    coefficients: FloatArray,
+    variances: FloatArray,
+    noise: FloatArray,
+    basis: BasisArrays,
+    targets: FloatArray,
+    spreads: FloatArray,
+    out: FloatArray,
+) -> None:
+    transform = basis[0]
+    d, count = transform.shape[1], targets.shape[1]
+    features, bins = np.empty((coefficients.shape[1], BLOCK)), np.empty((BLOCK, d), dtype=np.int64)
+    values, logs = np.empty((count, BLOCK)), np.empty((count, BLOCK))
+    for g in range(len(out)):
+        for first in range(starts[g], starts[g + 1], BLOCK):
+            width = min(BLOCK, starts[g + 1] - first)
+            write_features(rows, first, width, basis, features)
+            write_means(features, width, coefficients[g], values)
+            write_means(features, width, variances[g], logs)
+            for j in range(d):
+                for r in range(width):
+                    bins[r, j] = parent_bin((rows[j, first + r] - transform[0, j]) / transform[1, j])
+            for t in range(count):
+                for r in range(width):
+                    e = (rows[d + t, first + r] - targets[0, t]) / targets[1, t] - values[t, r]
+                    ratio = math.exp(0.5 * _held(logs[t, r] - noise[g, 0, t], MOST_LOG_RATIO))
+                    values[t, r] = e / (noise[g, 1, t] * ratio)
+                for k in range(spreads.shape[1]):
+                    column = d + count + k
+                    for r in range(width):
+                        value = (rows[column, first + r] - spreads[0, k]) / spreads[1, k]
+                        add_lead(values[t, r], value, bins[r], d, out[g, t, k])
 
 
 @compiled()

@@ -8,6 +8,10 @@ variances). The misfit is -log p of the most significant one, corrected for thei
 that a density without the assumption would gain, less what its further parameters cost. If it is small,
 smooth functions, other noise and kernels have little to gain either, and to know that takes a hundredth of
 the time that it takes to fit them.
+
+In the same way, residuals and a column that is not among the parents tell whether it is a lead: whether the
+column might help as a further parent. Its tables are those of a parent, the regression of residuals on it,
+and means in bins of it and of every parent.
 """
 
 from __future__ import annotations
@@ -32,6 +36,8 @@ SHAPES = len(SHAPE_EDGES) + 1
 LOW = 4  # of these bins, which are one where residuals are counted along with a parent; as many on the right
 COARSE = SHAPES - 2 * LOW  # bins of residuals there
 PER_PARENT = BINS * (3 + COARSE)  # sums: counts, sums and squares in its bins, and counts with the residuals
+PER_PAIR = 2 * THIRDS * THIRDS  # sums: counts and sums of residuals
+PER_LEAD = PER_PARENT + 5  # sums, to which those of pairs come: means, squares and the product with residuals
 FARTHEST = 4.0  # standard deviations, within which residuals are held where their means are taken
 MOST_EXPONENT = 300.0  # from which on the tail of a normal distribution is its first term
 SQRT_PI = math.sqrt(math.pi)
@@ -44,7 +50,7 @@ NORMAL_SHAPE = frozen(
 
 def size_of(parents: int) -> int:
     """Return how many sums there are: of residuals' bins, of those of parents, and of those of pairs."""
-    return SHAPES + PER_PARENT * parents + 2 * THIRDS * THIRDS * (parents * (parents - 1) // 2)
+    return SHAPES + PER_PARENT * parents + PER_PAIR * (parents * (parents - 1) // 2)
 
 
 def column_sums(rows: FloatArray, starts: IntArray, centres: FloatArray) -> FloatArray:
@@ -151,7 +157,33 @@ def add_residual(z: float, bins: IntArray, parents: int, out: FloatArray) -> Non
             at = start + 2 * (THIRDS * (bins[j] // 2) + bins[k] // 2)
             out[at] += 1.0
             out[at + 1] += held
-            start += 2 * THIRDS * THIRDS
+            start += PER_PAIR
+
+
+@compiled()
+def add_lead(z: float, value: float, bins: IntArray, parents: int, out: FloatArray) -> None:
+    """Add a residual, in standard deviations, to the sums of a column that is not among the parents.
+
+    `value`: that of the column, in widths from its median. `bins`: those of the parents.
+    """
+    place = 0
+    for edge in SHAPE_EDGES:
+        place += z > edge
+    held, x = min(max(z, -FARTHEST), FARTHEST), min(max(value, -FARTHEST), FARTHEST)
+    b = parent_bin(value)
+    out[3 * b] += 1.0
+    out[3 * b + 1] += held
+    out[3 * b + 2] += held * held
+    out[3 * BINS + COARSE * b + min(max(place - LOW, 0), COARSE - 1)] += 1.0
+    out[PER_PARENT] += x
+    out[PER_PARENT + 1] += x * x
+    out[PER_PARENT + 2] += held
+    out[PER_PARENT + 3] += held * held
+    out[PER_PARENT + 4] += held * x
+    for j in range(parents):
+        at = PER_LEAD + PER_PAIR * j + 2 * (THIRDS * (b // 2) + bins[j] // 2)
+        out[at] += 1.0
+        out[at + 1] += held
 
 
 @compiled()
@@ -178,8 +210,27 @@ def misfit(sums: FloatArray, parents: int, expected: FloatArray) -> float:
         at += PER_PARENT
     for _ in range(parents * (parents - 1) // 2):
         most = max(most, _of_means(sums, at, THIRDS * THIRDS, 2, first / n, variance))
-        at += 2 * THIRDS * THIRDS
+        at += PER_PAIR
     return max(most - math.log(1.0 + 3.0 * parents + 0.5 * parents * (parents - 1.0)), 0.0)
+
+
+@compiled()
+def lead(sums: FloatArray, parents: int) -> float:
+    """Return -log p of the most significant table of a column, as Bonferroni corrects it for their number."""
+    n = 0.0
+    for b in range(BINS):
+        n += sums[3 * b]
+    x, x2, z, z2, xz = sums[PER_PARENT:PER_LEAD] / n
+    mean, variance, width = z, z2 - z * z, x2 - x * x
+    if not variance > 0.0 or not width > 0.0:
+        return 0.0
+    left = 1.0 - (xz - x * z) ** 2 / (variance * width)
+    most = _significance(-n * math.log(max(left, 1e-300)), 1)
+    most = max(most, _of_means(sums, 0, BINS, 3, mean, variance), _of_variances(sums, 0), _of_counts(sums, 0))
+    for j in range(parents):
+        at = PER_LEAD + PER_PAIR * j
+        most = max(most, _of_means(sums, at, THIRDS * THIRDS, 2, mean, variance))
+    return max(most - math.log(4.0 + parents), 0.0)
 
 
 @compiled()

@@ -69,6 +69,14 @@ class JudgingScorer(Scorer, Protocol):
         """Return log-likelihoods, and roughly how many nats a density of another type might gain."""
 
 
+@runtime_checkable
+class LeadingScorer(Scorer, Protocol):
+    """Can tell from residuals which further parents might help."""
+
+    def leads(self, families: FamilyBatch) -> FloatArray:
+        """Families × columns: roughly how many nats each might gain as a parent; infinity if unknown."""
+
+
 class ParametricScorer(Scorer, Protocol):
     """Scores densities whose parameters are found first: `function` needs the rows and those alone."""
 

@@ -75,6 +75,13 @@ class Score(ABC):
         """
         return self._compute(batch), np.full(len(batch), np.inf)
 
+    def leads(self, batch: FamilyBatch) -> FloatArray | None:
+        """Return roughly how much each column might raise the scores of families as a further parent.
+
+        Families × columns; infinity where that is not known, and None if it never is.
+        """
+        return None
+
     @final
     def local(self, node: str, parents: Iterable[str] = (), type: NodeType | str = NodeType.LG) -> float:
         """Score of one node given its parents."""
@@ -154,3 +161,7 @@ class Averaged(Score):
     def judge(self, batch: FamilyBatch) -> tuple[FloatArray, FloatArray]:
         values, misfits = zip(*(score.judge(batch) for score in self._scores), strict=True)
         return np.mean(values, axis=0), np.mean(misfits, axis=0)
+
+    def leads(self, batch: FamilyBatch) -> FloatArray | None:
+        found = [leads for leads in (score.leads(batch) for score in self._scores) if leads is not None]
+        return np.mean(found, axis=0) if len(found) == len(self._scores) else None

@@ -77,14 +77,29 @@ class BestType(Score):
         discrete = [variable for variable in score.variables if variable.is_discrete]
         kept = [t for t in score.node_types if any(t.admits(variable, ()) for variable in discrete)]
         super().__init__(score.variables, [self.types[0], *kept])
+        self._places: dict[bytes, int] = {}  # of the best types of families
 
     def _compute(self, batch: FamilyBatch) -> FloatArray:
-        return self._best(batch)[0]
+        values, types = self._best(batch)
+        self._places.update(zip(batch.keys, types.tolist(), strict=True))
+        return values
+
+    def leads(self, batch: FamilyBatch) -> FloatArray | None:
+        """Judge by residuals of the second type, unless the first one suffices: it is quick to score."""
+        out = np.full((len(batch), len(self.nodes)), np.inf)
+        self.local_batch(batch)
+        first = place_of(self.types[0])
+        curved = (batch.types == first) & np.array([self._places.get(key, -1) != first for key in batch.keys])
+        if curved.any() and len(self.types) > 1:
+            leads = self._score.leads(batch.only(curved).of_type(place_of(self.types[1])))
+            out[curved] = np.inf if leads is None else leads
+        return out
 
     @property
     def draft(self) -> Score:
-        """The score of nodes that all have the simplest type."""
-        return self._score
+        """The score of nodes that have the simpler types."""
+        simpler = self.types[:-1]
+        return BestType(self._score, simpler, cost=self.cost) if len(simpler) > 1 else self._score
 
     def best_types(self, structure: Structure) -> Structure:
         """Return a structure with the best type of every continuous node, given its parents."""

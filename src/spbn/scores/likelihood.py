@@ -60,6 +60,9 @@ class Likelihood(Score):
         totals, misfits = self._scorer.totals_and_misfits(batch)
         return totals - self.penalty * (batch.sizes - 1), misfits
 
+    def leads(self, batch: FamilyBatch) -> FloatArray:
+        return self._scorer.leads(batch)
+
     @cached_property
     def preview(self) -> Preview | None:
         return Preview.of(self._scorer.store, self.penalty)

@@ -12,8 +12,12 @@ What a node grows from the same set is always the same, whatever the order, so i
 (`GrowShrinkTrees`): sweeps soon cost little, and restarts less than the first search. Where a node has
 few candidates, all sets of them are scored instead, and it takes the best.
 
-In a random order of many nodes, most have many parents that others would make superfluous. If there is a
-quicker score (`Score.draft`), it improves such orders before the score itself sees them.
+Most nodes that might be added to a set do not help. Where scores take time, that is found out first, by the
+leads of the score (`Score.leads`): they say what is left for others to explain. Nodes without a lead are not
+tried, and the others two at a time, the most promising first, until one of two helps.
+
+In a random order, most nodes have many parents that others would make superfluous. If there are quicker
+scores (`Score.draft`), they improve such orders before the score itself sees them.
 """
 
 from __future__ import annotations
@@ -22,12 +26,12 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, count
+from itertools import count, pairwise
 from typing import NamedTuple, final
 
 import numpy as np
 
-from spbn._base.arrays import BoolArray, FloatArray, IntArray, Seed, generator
+from spbn._base.arrays import BoolArray, IntArray, Seed, generator
 from spbn._base.checks import seconds, whole
 from spbn.errors import ArgumentError, argument
 from spbn.graphs.dag import DAG, Arc
@@ -55,7 +59,10 @@ ROUNDING = 1e-9
 #: Searches that are worth their time: of networks with few nodes, of others, and of those with many nodes.
 RESTARTS_OF_SMALL, RESTARTS, RESTARTS_OF_LARGE = 25, 5, 2
 LARGE = 200  # nodes
-FEWEST_TO_DRAFT = 60  # nodes; if there are fewer, the score itself finds more orders to begin with
+FEWEST_TO_DRAFT = 7  # nodes; if there are fewer, nearly all families are scored anyway
+LEAST_LEAD = 4.0  # of a node that is worth a try as a further parent, in nats
+NO_LEAD = 0.5  # of a node without which a set of parents is certainly better
+AT_A_TIME = 2  # leads that are scored together, the best of which is taken if it helps
 FEW_CANDIDATES = 5  # of a node, of which all sets are scored: 32, about as many as trees would need
 ROUNDING_OF_UNFIT = 1e-3  # the same, if a family that cannot be fitted is among them
 
@@ -175,12 +182,16 @@ def order_search(
     root = int(generator(seed).integers(1 << 62))
     trees = GrowShrinkTrees(score, constraints, structure)
     search = _Search(trees, structure, began, max_seconds)
-    drafts: _Search | None = None
-    if score.draft is not None and len(structure.nodes) >= FEWEST_TO_DRAFT:
-        drafts = _Search(GrowShrinkTrees(score.draft, constraints, structure), structure, began, max_seconds)
+    drafts, quicker = list[_Search](), score.draft
+    while quicker is not None and len(structure.nodes) >= FEWEST_TO_DRAFT:
+        of_draft = GrowShrinkTrees(quicker, constraints, structure)
+        drafts.insert(0, _Search(of_draft, structure, began, max_seconds))
+        quicker = quicker.draft
 
     def draft(order: list[int], restart: int) -> list[int]:
-        return order if drafts is None else drafts.improve(order, (root, restart))
+        for quick in drafts:
+            order = quick.improve(order, (root, restart))
+        return order
 
     try:
         done = list(taken)
@@ -420,13 +431,30 @@ class _Search:
 class _Set:
     """What is known of a set of parents of a node: its score, how it grows, and what it shrinks to."""
 
-    __slots__ = ("branches", "score", "shrunk")
+    __slots__ = ("branches", "further", "score", "shrunk", "useless")
 
     def __init__(self, score: float) -> None:
         self.score = score
-        #: The nodes that raise the score, the best first, as bits; None if they have not been found yet.
-        self.branches: list[int] | None = None
+        #: Groups of nodes that might raise the score, the most promising first, as bits of a number for each.
+        self.further: list[int] | None = None
+        self.useless = 0  # nodes that certainly do not, as bits
+        #: Of each group that has been scored the nodes that do raise it, the best first, as bits.
+        self.branches: dict[int, list[int]] = {}
         self.shrunk: Parents | None = None
+
+    def next(self, allowed: int) -> int:
+        """Return the node that is added to the set, as a bit; 0 if none is.
+
+        If a group has to be scored before that is known, it is returned, with a negative sign.
+        """
+        for group in self.further or ():
+            if group & allowed:
+                if group not in self.branches:
+                    return -group
+                for branch in self.branches[group]:
+                    if branch & allowed:
+                        return branch
+        return 0
 
 
 @final
@@ -490,79 +518,113 @@ class GrowShrinkTrees:
         ]
 
     def _rank(self, nodes: Iterable[int]) -> None:
-        """Score all sets of parents of nodes with few candidates; of equal ones, the smaller comes first."""
-        families = []
-        for node in sorted(set(nodes) - set(self._ranked)):
-            further = [1 << int(other) for other in self._candidates[node]]
-            free = [bit for bit in further if not bit & self.required[node]]
-            for size in range(min(len(free), self._most - self.required[node].bit_count()) + 1):
-                families += [(node, self.required[node] | sum(some)) for some in combinations(free, size)]
-        ranked: dict[int, list[Parents]] = {}
-        for (node, members), value in zip(families, self.scores(families), strict=True):
-            ranked.setdefault(node, []).append(Parents(value, members))
-        for node, of_node in ranked.items():
-            self._ranked[node] = sorted(of_node, key=lambda parents: -parents.score)
+        """Score the sets of parents of nodes with few candidates; of equal ones, the smaller comes first.
+
+        A set is left out if one of its members is no lead, given the others: they alone are better.
+        """
+        new = sorted(set(nodes) - set(self._ranked))
+        self._ranked |= {node: [] for node in new}
+        sets = [(node, self.required[node]) for node in new]
+        while sets:
+            self._find_leads(sets)
+            larger = dict[tuple[int, int], None]()
+            for node, members in sets:
+                self._ranked[node].append(Parents(self._sets[node][members].score, members))
+                larger |= {(node, members | bit): None for bit in self._bits(node, ~members)}
+            sets = [(node, members) for node, members in larger if self._may_be_best(node, members)]
+        for node in new:
+            self._ranked[node].sort(key=lambda parents: -parents.score)
+
+    def _may_be_best(self, node: int, members: int) -> bool:
+        """Tell whether every member of a set is a lead, given the others, as far as that is known."""
+        if members.bit_count() > self._most:
+            return False
+        known = self._sets[node]
+        for bit in self._bits(node, members & ~self.required[node]):
+            others = known.get(members ^ bit)
+            if others is not None and others.useless & bit:
+                return False
+        return True
+
+    def _bits(self, node: int, mask: int) -> list[int]:
+        """Return the candidates of a node that are in a mask, as bits."""
+        return [1 << other for other in self._candidates[node].tolist() if mask >> other & 1]
 
     def _grow(self, queries: Sequence[tuple[int, int]]) -> list[int]:
         at = [self.required[node] for node, _ in queries]
         under_way: Iterable[int] = range(len(queries))
         while True:
-            waiting, unknown = [], dict[tuple[int, int], None]()
+            waiting, new = [], dict[tuple[int, int], None]()
+            groups = dict[tuple[int, int, int], None]()
             for number in under_way:
                 node, allowed = queries[number]
                 members, sets = at[number], self._sets[node]
                 while True:
                     known = sets.get(members)
-                    if known is None or known.branches is None:
-                        unknown[node, members] = None
+                    if known is None or known.further is None:
+                        new[node, members] = None
                         waiting.append(number)
                         break
-                    for branch in known.branches:
-                        if branch & allowed:
-                            members |= branch
-                            break
-                    else:
+                    branch = known.next(allowed)
+                    if branch < 0:
+                        groups[node, members, -branch] = None
+                        waiting.append(number)
+                    if branch <= 0:
                         break
+                    members |= branch
                 at[number] = members
-            if not unknown:
+            if not waiting:
                 return at
-            self._expand(list(unknown))
+            self._find_leads(list(new))
+            self._find_branches(list(groups))
             under_way = waiting
 
-    def _expand(self, sets: Sequence[tuple[int, int]]) -> None:
-        """Find out how sets grow."""
+    def _find_leads(self, sets: Sequence[tuple[int, int]]) -> None:
+        """Find out which further parents of sets are worth a try."""
         new = [(node, members) for node, members in sets if members not in self._sets[node]]
         for (node, members), value in zip(new, self.scores(new), strict=True):
             self._sets[node][members] = _Set(value)
-        growing = []
+        growing = [(node, members) for node, members in sets if members.bit_count() < self._most]
+        leads = self.score.leads(self._batch(growing)) if growing else None
         for node, members in sets:
-            if members.bit_count() < self._most:
-                growing.append((node, members))
-            else:
-                self._sets[node][members].branches = []
-        at_a_time = max(1, LARGEST_BATCH // (len(self._columns) * len(self.score.nodes)))
-        for start in range(0, len(growing), at_a_time):
-            self._find_branches(growing[start : start + at_a_time])
-
-    def _find_branches(self, sets: Sequence[tuple[int, int]]) -> None:
-        added = [
-            np.array([other for other in self._candidates[node].tolist() if not members >> other & 1], int)
-            for node, members in sets
-        ]
-        counts = [len(others) for others in added]
-        nodes = np.repeat(np.array([node for node, _ in sets], dtype=np.int64), counts)
-        parents = np.repeat(self._unpacked([members for _, members in sets]), counts, axis=0)
-        parents[np.arange(len(parents)), np.concatenate(added)] = True
-        values = self._values(nodes, parents)
-        for (node, members), others, found in zip(
-            sets, added, np.split(values, np.cumsum(counts)[:-1]), strict=True
-        ):
+            self._sets[node][members].further = []
+        for number, (node, members) in enumerate(growing):
+            others = [other for other in self._candidates[node].tolist() if not members >> other & 1]
             known = self._sets[node][members]
-            useful = np.flatnonzero(found > known.score + _noise(known.score))
-            ranked = useful[np.argsort(-found[useful], kind="stable")]
-            known.branches = [1 << other for other in others[ranked].tolist()]
-            for place in ranked.tolist():
-                self._sets[node].setdefault(members | 1 << int(others[place]), _Set(float(found[place])))
+            of_others = (
+                np.full(len(others), math.inf) if leads is None else leads[number, self._columns[others]]
+            )
+            ranked = np.argsort(-of_others, kind="stable")
+            unknown, judged = (
+                np.count_nonzero(of_others == math.inf),
+                np.count_nonzero(of_others > LEAST_LEAD),
+            )
+            starts = [0, *range(unknown, judged, AT_A_TIME), judged]
+            bits = [1 << others[place] for place in ranked.tolist()]
+            known.further = [sum(bits[first:end]) for first, end in pairwise(starts) if end > first]
+            known.useless = sum(bits[np.count_nonzero(of_others > NO_LEAD) :])
+
+    def _find_branches(self, groups: Sequence[tuple[int, int, int]]) -> None:
+        """Find out which nodes of groups raise the scores of sets."""
+        at_a_time = max(1, LARGEST_BATCH // (len(self._columns) * len(self.score.nodes)))
+        for start in range(0, len(groups), at_a_time):
+            some = groups[start : start + at_a_time]
+            added = [np.array(list(_members(group)), dtype=np.int64) for _, _, group in some]
+            counts = [len(others) for others in added]
+            nodes = np.repeat(np.array([node for node, _, _ in some], dtype=np.int64), counts)
+            parents = np.repeat(self._unpacked([members for _, members, _ in some]), counts, axis=0)
+            parents[np.arange(len(parents)), np.concatenate(added)] = True
+            values = np.split(
+                np.maximum(self.score.local_batch(self._batch_of(nodes, parents)), UNFIT),
+                np.cumsum(counts)[:-1],
+            )
+            for (node, members, group), others, found in zip(some, added, values, strict=True):
+                known = self._sets[node][members]
+                useful = np.flatnonzero(found > known.score + _noise(known.score))
+                ranked = useful[np.argsort(-found[useful], kind="stable")]
+                known.branches[group] = [1 << other for other in others[ranked].tolist()]
+                for place in ranked.tolist():
+                    self._sets[node].setdefault(members | 1 << int(others[place]), _Set(float(found[place])))
 
     def _shrink(self, sets: Iterable[tuple[int, int]]) -> None:
         """Find out what sets shrink to."""
@@ -598,8 +660,7 @@ class GrowShrinkTrees:
         ]
         found = dict[tuple[int, int], float]()
         if unknown:
-            nodes = np.array([node for node, _ in unknown], dtype=np.int64)
-            values = self._values(nodes, self._unpacked([members for _, members in unknown]))
+            values = np.maximum(self.score.local_batch(self._batch(unknown)), UNFIT)
             found = dict(zip(unknown, values.tolist(), strict=True))
         return [
             self._sets[node][members].score if members in self._sets[node] else found[node, members]
@@ -613,11 +674,14 @@ class GrowShrinkTrees:
         bits = np.unpackbits(packed.reshape(len(sets), size), axis=1, bitorder="little")
         return bits[:, : len(self._columns)].astype(np.bool_)
 
-    def _values(self, nodes: IntArray, parents: BoolArray) -> FloatArray:
+    def _batch(self, families: Sequence[tuple[int, int]]) -> FamilyBatch:
+        nodes = np.array([node for node, _ in families], dtype=np.int64)
+        return self._batch_of(nodes, self._unpacked([members for _, members in families]))
+
+    def _batch_of(self, nodes: IntArray, parents: BoolArray) -> FamilyBatch:
         of_columns = np.zeros((len(nodes), len(self.score.nodes)), dtype=np.bool_)
         of_columns[:, self._columns] = parents
-        batch = FamilyBatch(self.score.nodes, self._columns[nodes], of_columns, self._types[nodes])
-        return np.maximum(self.score.local_batch(batch), UNFIT)
+        return FamilyBatch(self.score.nodes, self._columns[nodes], of_columns, self._types[nodes])
 
 
 def _noise(score: float) -> float:
