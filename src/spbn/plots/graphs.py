@@ -206,7 +206,7 @@ def plot_structure(
     *,
     compare_to: Structure | None = None,
     strengths: Mapping[Arc, float] | None = None,
-    open_directions: Collection[Arc] = (),
+    open_directions: Collection[Arc] | None = None,
 ) -> Axes:
     """Draw the graph in layers, with nodes in the colours of their types.
 
@@ -218,7 +218,7 @@ def plot_structure(
     strengths
         How strong arcs are, from 0 to 1: stronger ones are wider, and the strength is written on each.
     open_directions
-        Arcs whose direction is open: they are dashed.
+        Arcs whose direction is open: they are dashed. By default, those of a network.
 
     Examples
     --------
@@ -229,8 +229,11 @@ def plot_structure(
     if compare_to is not None and (strengths is not None or open_directions):
         raise ArgumentError("strengths and open_directions cannot be drawn together with compare_to.")
     found = structure.structure if isinstance(structure, BayesianNetwork) else structure
+    if open_directions is None and compare_to is None and isinstance(structure, BayesianNetwork):
+        open_directions = structure.open_directions()
+    dashed = open_directions or ()
     if compare_to is None:
-        styles = {arc: (COMMON, OPEN if arc in open_directions else "-") for arc in found.arcs}
+        styles = {arc: (COMMON, OPEN if arc in dashed else "-") for arc in found.arcs}
     else:
         styles = _compared(found, compare_to)
     labels = short_labels((*found.nodes, *found.used_inputs), LONGEST_LABEL)
@@ -248,7 +251,7 @@ def plot_structure(
         node_type = None if node in found.inputs else found.type(node)
         other = node_type and compare_to is not None and compare_to.type(node) is not node_type
         _draw_node(ax, label, layout.centres[label], node_type, marked=bool(other))
-    legend = _legend_lines(compare_to, strengths, open_directions)
+    legend = _legend_lines(compare_to, strengths, dashed)
     # Room for a legend if the graph is narrow.
     (left, top), (right, bottom) = layout.corners
     aside = max(1.0, 0.5 * ((NARROWEST_WITH_LEGEND if legend else NARROWEST) - (right - left)))
