@@ -201,7 +201,7 @@ def test_a_notebook_shows_the_graph():
     network = spbn.learn(FRAME, model="gbn")
     svg = network._repr_svg_()
     assert "<svg" in svg
-    assert svg == to_svg(network.structure)
+    assert svg == to_svg(network)
 
 
 def test_dot_escapes_names():
