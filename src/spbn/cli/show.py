@@ -194,7 +194,7 @@ def plot(answer: Answer, model: Path, out: Path, slices: int | None) -> None:
         if isinstance(network, spbn.DynamicNetwork) and out.suffix.lower() != ".dot":
             save_graph(network, out, slices=slices)
         else:
-            save_graph(network.row_network.structure, out)
+            save_graph(network.row_network, out)
     answer.wrote("out", out, f"graph written to {out}")
 
 
