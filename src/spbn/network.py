@@ -387,6 +387,8 @@ class BayesianNetwork(Joint, Network):
         if "pc" in document and "search" not in document:
             searches["search"] = records.pc_from_record(document["pc"], [*nodes, *inputs])
         made = Record(**searches) if version == 1 else from_plain(document.get("record"), **searches)
+        if not set(made.open_directions or ()) <= set(arcs):
+            refuse("its record of learning has open directions that are not arcs of the network.")
         try:
             network = cls(Structure(nodes, arcs, types, inputs=inputs), cpds, record=made)
             if "margins" not in document:
