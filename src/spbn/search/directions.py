@@ -78,9 +78,9 @@ def open_directions(
     require_fitting("open_directions", score, structure)
     at_least_0("cost", cost)
     dag, names = structure.dag, structure.dag.nodes
-    forbidden = list(forbidden_arcs)
-    free = set(structure.undecided_arcs(forbidden))
-    banned = arc_matrix(names, forbidden, "forbidden_arcs")
+    free = set(structure.undecided_arcs(forbidden_arcs))
+    # What follows from background knowledge is as good as known.
+    banned = (dag.matrix & ~arc_matrix(names, free, "free")).T
     from_inputs = np.zeros_like(banned)
     from_inputs[len(structure.nodes) :] = True
     start = tuple(frozenset(np.flatnonzero(dag.matrix[:, node]).tolist()) for node in range(len(names)))
@@ -200,8 +200,6 @@ def _turned(graph: Parents, arc: Pair, banned: BoolArray) -> Parents | None:
             waiting.append((a, between) if banned[b, between] else (between, b))
         elif above is not None:
             waiting.append((above, a))
-        elif banned[b, a]:
-            return None
         else:
             graph = _reverse(graph, (a, b))
             waiting.pop()
