@@ -563,3 +563,37 @@ def grow_and_shrink(score, node, before, *, required=(), max_parents=None):
             break
         parents = best
     return parents
+
+
+def equivalent_graphs(nodes, arcs, forbidden=()):
+    """Return all acyclic graphs with these adjacencies and colliders and without forbidden arcs."""
+
+    def colliders(some):
+        joined = {frozenset(arc) for arc in some}
+        return {
+            (frozenset((a, b)), child)
+            for (a, child), (b, other) in itertools.permutations(some, 2)
+            if child == other and frozenset((a, b)) not in joined
+        }
+
+    found = []
+    for turned in itertools.product((False, True), repeat=len(arcs)):
+        graph = [arc[::-1] if turn else arc for arc, turn in zip(arcs, turned, strict=True)]
+        allowed = not set(graph) & set(forbidden)
+        if allowed and is_acyclic(nodes, graph) and colliders(graph) == colliders(arcs):
+            found.append(graph)
+    return found
+
+
+def open_directions(local, nodes, arcs, cost, forbidden=()):
+    """Return the arcs that some equivalent graph reverses whose score is nearly the best.
+
+    `local`: the score of a node given a set of parents.
+    """
+    scores = []
+    for graph in equivalent_graphs(nodes, arcs, forbidden):
+        total = sum(local(node, frozenset(a for a, b in graph if b == node)) for node in nodes)
+        scores.append((total, graph))
+    best = max(total for total, _ in scores)
+    near = [graph for total, graph in scores if best - total < cost]
+    return {(a, b) for a, b in arcs if any((b, a) in graph for graph in near)}

@@ -135,6 +135,38 @@ def test_open_directions_are_named():
     assert "a → b: strength 1.00, direction 0.67, open: replicates disagree" in str(disputed)
 
 
+def test_tiers_decide_directions():
+    """A chain of lines, of which only the first direction is known: the others follow."""
+    frame = pd.DataFrame(
+        np.cumsum(np.random.default_rng(1).normal(size=(3, 300)), axis=0).T, columns=[*"abc"]
+    )
+    every = spbn.confidence(frame, replicates=3, model="gbn")
+    assert set(every.open_directions()) == set(every.structure().arcs)
+    for options in ({"tiers": [["a"], ["b", "c"]]}, {"required_arcs": [("a", "b")]}):
+        found = spbn.confidence(frame, replicates=3, model="gbn", **options)
+        assert set(found.structure().arcs) == {("a", "b"), ("b", "c")}
+        assert set(found.open_directions().values()) <= {DISPUTED}  # about b → c
+        assert ("a", "b") not in found.open_directions()
+    last = spbn.confidence(frame, replicates=3, model="auto", forbidden_arcs=[("c", "*")])
+    assert ("b", "c") in last.structure().arcs
+    assert ("b", "c") not in last.open_directions()
+    assert {frozenset(arc) for arc in last.open_directions()} == {frozenset("ab")}
+
+
+def test_the_score_decides_directions():
+    """Replicates agree on the direction of a curve, and so does the score of all rows."""
+    x, noise = np.random.default_rng(1).normal(size=(2, 400))
+    frame = pd.DataFrame({"y": np.tanh(2 * x) + 0.5 * x**2 + 0.3 * noise, "x": x})
+    found = spbn.confidence(frame, replicates=3, model="auto")
+    assert found.structure().arcs == (("x", "y"),) == found.structure().undecided_arcs()
+    assert found.open_directions() == {}
+    by_tests = spbn.confidence(frame, replicates=3, algorithm="pc", test="plc", folds=3)
+    assert set(by_tests.open_directions()) == set(by_tests.structure().arcs) != set()
+    holes = frame.mask(np.random.default_rng(0).random(frame.shape) < 0.05)
+    imputed = spbn.confidence(holes, replicates=1, model="gbn", score="cv", missing="impute", folds=3)
+    assert set(imputed.open_directions()) == set(imputed.structure().arcs) != set()
+
+
 def test_no_row_is_drawn_twice():
     table = as_table(FRAME)
     for seed in range(20):

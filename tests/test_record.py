@@ -94,6 +94,8 @@ def test_a_record_comes_back():
     record = spbn.learn(FRAME, folds=3, bandwidth="silverman").record
     plain = json.loads(json.dumps(to_plain(record)))
     assert from_plain(plain, search=record.search, type_search=None) == record
+    assert record.open_directions
+    assert "open_directions" not in to_plain(Record())
     assert to_plain(Record()) == to_plain(from_plain(to_plain(Record()), search=None, type_search=None))
 
 
@@ -111,6 +113,10 @@ def test_a_record_comes_back():
         {"seconds": "long"},
         {"typical": {"a": None}},
         {"typical": {"a": float("inf")}},
+        {"open_directions": "ab"},
+        {"open_directions": ["ab"]},
+        {"open_directions": [["a", "b", "c"]]},
+        {"open_directions": [["a", 1]]},
         {"more": 1},
     ],
 )

@@ -17,12 +17,13 @@ from spbn._base.lazy import pd
 from spbn._deprecated import warn_deprecated
 from spbn.errors import ArgumentError, FitError, ModelFileError, SpbnError, setting
 from spbn.fitting import fitted, typical_logpdf
+from spbn.graphs.dag import Arc
 from spbn.inference.batch import imputations, log_density_of_observed, predict
 from spbn.inference.query import Method, Posterior, query
 from spbn.joint import Joint
 from spbn.kernels.compression import require_tolerance
 from spbn.kernels.estimates import BandwidthRule
-from spbn.nodes.base import CPD
+from spbn.nodes.base import CPD, impossible_arcs
 from spbn.record import Record, current_versions, from_plain, plain_settings, to_plain
 from spbn.rows.store import FitSettings
 from spbn.search import PCResult, SearchResult, records
@@ -33,6 +34,9 @@ from spbn.tables.table import Variable, require_variation
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+EQUIVALENT = "the reverse is equivalent: it implies the same independences"  # why a direction is open
 
 
 class Network(ABC):
@@ -383,6 +387,8 @@ class BayesianNetwork(Joint, Network):
         if "pc" in document and "search" not in document:
             searches["search"] = records.pc_from_record(document["pc"], [*nodes, *inputs])
         made = Record(**searches) if version == 1 else from_plain(document.get("record"), **searches)
+        if not set(made.open_directions or ()) <= set(arcs):
+            refuse("its record of learning has open directions that are not arcs of the network.")
         try:
             network = cls(Structure(nodes, arcs, types, inputs=inputs), cpds, record=made)
             if "margins" not in document:
@@ -395,8 +401,20 @@ class BayesianNetwork(Joint, Network):
         except SpbnError as error:
             raise ModelFileError(f"its network makes no sense: {error}") from error
 
+    def open_directions(self) -> dict[Arc, str]:
+        """Return the arcs whose direction is open, and why.
+
+        It is open if a graph with the arc reversed implies the same independences, agrees with the background
+        knowledge, and scores less than an arc costs below the best of these (`spbn.search.open_directions`).
+        If the network was not learned by a score that tells such graphs apart, all of them count.
+        """
+        found = self.record.open_directions
+        if found is None:
+            found = self.structure.undecided_arcs(impossible_arcs(self.variables))
+        return dict.fromkeys((arc for arc in self.structure.arcs if arc in found), EQUIVALENT)
+
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the graph; see `spbn.plots.plot_structure`."""
+        """Draw the graph, with open directions dashed; see `spbn.plots.plot_structure`."""
         drawn: Axes = display.plot(self, ax)
         return drawn
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from spbn._base.checks import is_number, is_whole
 from spbn.errors import ModelFileError
+from spbn.graphs.dag import Arc
 from spbn.nodes.base import NodeType
 from spbn.structure import Structure
 
@@ -42,6 +43,8 @@ class Record:
         If missing values were imputed: the score that the search of every round reached.
     left_out
         How many further rows have a value so far out that nothing was learned from them.
+    open_directions
+        The arcs whose direction neither background knowledge nor the score decides.
 
     Examples
     --------
@@ -63,6 +66,7 @@ class Record:
     type_search: Any = None
     rounds: tuple[float, ...] = ()
     left_out: int = 0
+    open_directions: tuple[Arc, ...] | None = None
 
     @property
     def seed(self) -> Any:
@@ -92,6 +96,7 @@ def _versions() -> dict[str, str]:  # to look them up takes as long as to learn 
 
 def to_plain(record: Record) -> dict[str, Any]:
     """Describe a record, apart from its searches, as plain data."""
+    arcs = record.open_directions
     return {
         "settings": dict(record.settings),
         "versions": dict(record.versions),
@@ -102,6 +107,7 @@ def to_plain(record: Record) -> dict[str, Any]:
         "typical": dict(record.typical),
         **({"rounds": list(record.rounds)} if record.rounds else {}),
         **({"left_out": record.left_out} if record.left_out else {}),
+        **({} if arcs is None else {"open_directions": [list(arc) for arc in arcs]}),
     }
 
 
@@ -117,9 +123,10 @@ def from_plain(document: Any, *, search: Any, type_search: Any) -> Record:
         "typical": lambda value: isinstance(value, dict) and all(map(is_number, value.values())),
         "rounds": lambda value: isinstance(value, list) and all(map(is_number, value)),
         "left_out": lambda value: is_whole(value, 0),
+        "open_directions": lambda value: value is None or _are_pairs(value),
     }
     if isinstance(document, dict):
-        document = {"rounds": [], "left_out": 0, **document}
+        document = {"rounds": [], "left_out": 0, "open_directions": None, **document}
     if not isinstance(document, dict) or set(document) != set(expected):
         raise ModelFileError(
             f"its record of learning must have {', '.join(expected)}. Got {document!r:.200}."
@@ -129,11 +136,22 @@ def from_plain(document: Any, *, search: Any, type_search: Any) -> Record:
             raise ModelFileError(
                 f"{key!r} in its record of learning makes no sense. Got {document[key]!r:.200}."
             )
+    arcs = document["open_directions"]
+    read = {
+        "columns": tuple(document["columns"]),
+        "rounds": tuple(document["rounds"]),
+        "open_directions": None if arcs is None else tuple(map(tuple, arcs)),
+    }
     return Record(
-        **{**document, "columns": tuple(document["columns"]), "rounds": tuple(document["rounds"])},
+        **{**document, **read},
         search=search,
         type_search=type_search,
     )
+
+
+def _are_pairs(value: Any) -> bool:
+    pairs = value if isinstance(value, list) else [value]
+    return all(isinstance(p, list) and len(p) == 2 and all(isinstance(n, str) for n in p) for p in pairs)
 
 
 def _plain(value: Any) -> Any:

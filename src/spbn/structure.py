@@ -138,16 +138,13 @@ class Structure:
         if node not in self._types:
             raise GraphError(f"{node!r} is an input, which has no type.")
 
-    def undecided_arcs(self) -> tuple[Arc, ...]:
-        """Return the arcs whose reversal implies the same independences; none from an input can be one."""
-        # A twin of every input, with the same children, directs the arcs from both of them and no other.
-        used = self.used_inputs
-        twins = {name: f"{name}'" for name in used}
-        while set(twins.values()) & set(self.dag.nodes):
-            twins = {name: f"{twin}'" for name, twin in twins.items()}
-        arcs = [(twins[name], child) for name in used for child in self.dag.children(name)]
-        twinned = DAG([*self.dag.nodes, *twins.values()], [*self.arcs, *arcs])
-        return tuple(arc for arc in twinned.undecided_arcs() if arc in self.arcs)
+    def undecided_arcs(self, forbidden_arcs: Iterable[Arc] = ()) -> tuple[Arc, ...]:
+        """Return the arcs that a graph with the same independences and without forbidden arcs reverses.
+
+        None of them comes from an input, since inputs have no parents.
+        """
+        into_inputs = [(child, name) for name in self.used_inputs for child in self.dag.children(name)]
+        return self.dag.undecided_arcs([*forbidden_arcs, *into_inputs])
 
     def to_networkx(self) -> Any:
         """Return a `networkx.DiGraph` whose nodes have the attribute ``type``: "input" for inputs."""

@@ -3,6 +3,7 @@ import re
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -65,6 +66,12 @@ def test_show(model, run):
     for node in network.nodes:
         assert repr(network.cpds[node]) in out
     assert "bandwidth" in out
+    for arcs, shown in (((), ""), (network.structure.arcs[:1], "direction open: {} → {}\n")):
+        record = replace(network.record, open_directions=arcs)
+        network.replace(record=record).save("other.spbn")
+        out = run("show", "other.spbn")[1]
+        assert shown.format(*(name for arc in arcs for name in arc)) in out
+        assert ("direction open" in out) == bool(arcs)
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv", "parquet"])

@@ -66,6 +66,7 @@ def _learn(asked):
     assert {n["name"]: tuple(n["parents"]) for n in found["nodes"]} == {
         node: expected.structure.parents(node) for node in expected.nodes
     }
+    assert [tuple(arc) for arc in found["open_directions"]] == list(expected.open_directions())
     assert found["search"]["score"] == expected.search.score
     assert found["search"]["steps"] == len(expected.search.steps)
     assert found["rows"] == len(FRAME)

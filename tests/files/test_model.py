@@ -109,6 +109,23 @@ def test_a_pc_that_makes_no_sense_is_refused(tmp_path, change):
         BayesianNetwork.load(path)
 
 
+def test_open_directions_come_along(tmp_path):
+    path, frame = tmp_path / "model.spbn", nonlinear_frame(200, 3)
+    network = spbn.learn(frame, model="gbn", tiers=[["a"], ["b", "c"]])
+    decided = set(network.structure.undecided_arcs()) - set(network.open_directions())
+    assert decided  # by the tiers
+    network.save(path)
+    assert BayesianNetwork.load(path).open_directions() == network.open_directions()
+    # Files of version 0.2 do not have them, so that the graph decides alone.
+    rewritten(path, lambda d: d["record"].pop("open_directions"))
+    loaded = BayesianNetwork.load(path)
+    assert loaded.record.open_directions is None
+    assert tuple(loaded.open_directions()) == network.structure.undecided_arcs()
+    rewritten(path, lambda d: d["record"].update(open_directions=[["c", "z"]]))
+    with pytest.raises(ModelFileError, match="open directions that are not arcs of the network"):
+        BayesianNetwork.load(path)
+
+
 def test_files_without_a_search_are_read(tmp_path):
     path = tmp_path / "model.spbn"
     network = spbn.learn(nonlinear_frame(120, 3), algorithm="pc", test="plc")

@@ -12,6 +12,7 @@ from pathlib import Path
 import spbn
 from frozen.saved import old_settings
 from frozen.tables import table
+from spbn.learning.stability import CLEAR_DIRECTION, DISPUTED, EQUIVALENT
 
 #: Options of `spbn learn` for the model of every table.
 MODELS = {
@@ -112,8 +113,28 @@ def document(name, folder):
 def _blanked(part):
     if isinstance(part, dict):
         kept = {**part, "settings": old_settings(part["settings"])} if "settings" in part else part
+        kept = kept | _open_by_graph(part)
         return {key: None if key in BLANK else _blanked(value) for key, value in kept.items()}
     return [_blanked(value) for value in part] if isinstance(part, list) else part
+
+
+def _open_by_graph(part):
+    """Return what version 0.2 said about open directions, by the graph alone."""
+    if "open_directions" in part:
+        names = [node["name"] for node in part["nodes"]]
+        undecided = spbn.Structure(names, part["arcs"], inputs=part["inputs"]).undecided_arcs()
+        return {"open_directions": [arc for arc in part["arcs"] if tuple(arc) in undecided]}
+    if "replicates" in part and "arcs" in part:
+        believed = [(arc["source"], arc["target"]) for arc in part["arcs"] if arc["believed"]]
+        undecided = spbn.Structure(part["nodes"], believed).undecided_arcs()
+        return {"arcs": [arc | {"open": _why_open(arc, undecided)} for arc in part["arcs"]]}
+    return {}
+
+
+def _why_open(arc, undecided):
+    reasons = [EQUIVALENT] if (arc["source"], arc["target"]) in undecided else []
+    reasons += [DISPUTED] if arc["believed"] and arc["direction"] < CLEAR_DIRECTION else []
+    return "; ".join(reasons) or None
 
 
 def run(folder, *arguments):

@@ -141,12 +141,12 @@ def _members(path):
 
 
 def _undated(part):
-    """Leave out what differs from run to run, or from version to version."""
+    """Leave out what differs from run to run or by version, and what version 0.2 did not have."""
     if isinstance(part, dict):
         return {
             key: _undated(old_settings(value) if key == "settings" else value)
             for key, value in part.items()
-            if key not in ("seconds", "versions")
+            if key not in ("seconds", "versions", "open_directions")
         }
     return [_undated(value) for value in part] if isinstance(part, list) else part
 

@@ -15,6 +15,7 @@ from spbn.errors import ArgumentError, GraphError, PackageError
 from spbn.plots import plot_contributions, plot_cpd, plot_search, plot_structure
 from spbn.plots.graphs import layered, node_width, save_graph, to_dot, to_svg
 from spbn.plots.pictures import graph_inches, one_line, short_labels
+from spbn.record import Record
 from spbn.search import AddArc, SearchResult, Step
 from spbn.search.hill_climbing import Trail
 
@@ -71,6 +72,23 @@ def test_structure_has_every_node_and_arc_and_shows_types():
     assert colours == {"a": line, "b": kernels, "c": line}
     assert colours["a"] != colours["b"]
     assert sum(isinstance(patch, FancyArrowPatch) for patch in ax.patches) == 2
+
+
+def test_open_directions_of_a_network_are_dashed():
+    structure = Structure("abcd", [("a", "b"), ("c", "d")])
+    network = spbn.BayesianNetwork.fit(structure, nonlinear_frame(30, 4))
+    for record, count in ((None, 2), ((("a", "b"),), 1), ((), 0)):
+        shown = network.replace(record=Record(open_directions=record))
+        ax = plot_structure(shown)
+        lines = [patch.get_linestyle() for patch in ax.patches if isinstance(patch, FancyArrowPatch)]
+        assert lines.count("-") + lines.count("solid") == 2 - count
+        legend = ax.get_legend()
+        assert ([] if legend is None else [text.get_text() for text in legend.get_texts()]) == [
+            "dashed: direction open"
+        ] * bool(count)
+        assert to_dot(shown).count("[style=dashed]") == count
+        assert plot_structure(shown, compare_to=structure).get_legend() is not None
+    assert plot_structure(structure).get_legend() is None
 
 
 def test_two_structures_compared():
@@ -201,7 +219,7 @@ def test_a_notebook_shows_the_graph():
     network = spbn.learn(FRAME, model="gbn")
     svg = network._repr_svg_()
     assert "<svg" in svg
-    assert svg == to_svg(network.structure)
+    assert svg == to_svg(network)
 
 
 def test_dot_escapes_names():

@@ -1,5 +1,7 @@
 """Pictures of networks over time and of forecasts."""
 
+from dataclasses import replace
+
 import pytest
 
 import spbn
@@ -31,6 +33,19 @@ def test_slices():
     with pytest.raises(spbn.errors.ArgumentError, match="slices must be a whole number, 3 or more"):
         dynamic.plot(slices=2)
     assert dynamic._repr_svg_().startswith("<?xml")
+
+
+def test_open_directions_within_a_row_are_dashed():
+    from matplotlib.patches import FancyArrowPatch
+
+    dynamic = spbn.learn_dynamic(autoregression(200), model="gbn", required_arcs=[("a", "b")])
+    for arcs in ((), (("a", "b"),)):
+        open_ones = replace(dynamic.transition.record, open_directions=arcs)
+        shown = spbn.DynamicNetwork(dynamic.static, dynamic.transition.replace(record=open_ones), 1)
+        ax = shown.plot(slices=3)
+        lines = [patch.get_linestyle() for patch in ax.patches if isinstance(patch, FancyArrowPatch)]
+        assert len([line for line in lines if line not in ("-", "solid")]) == 2 * len(arcs)
+        assert (ax.get_legend() is not None) == bool(arcs)
 
 
 def test_fans():

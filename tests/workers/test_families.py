@@ -49,6 +49,7 @@ def test_a_search_takes_the_same_steps(client, settings):
     assert there.type_search == here.type_search
     assert there == here
     assert there.record.settings == here.record.settings
+    assert there.open_directions() == here.open_directions()
 
 
 @pytest.mark.parametrize("algorithm", ["hc", "boss"])
@@ -56,6 +57,7 @@ def test_so_does_one_for_the_best_types(client, algorithm):
     here, there = (spbn.learn(FRAME, client=c, model="auto", algorithm=algorithm) for c in (None, client))
     assert there == here
     assert there.search == here.search
+    assert there.open_directions() == here.open_directions()
 
 
 def test_so_does_one_of_a_mixed_table(client):

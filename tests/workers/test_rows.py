@@ -188,6 +188,10 @@ def test_an_order_search_finds_the_same_without_validation_rows(folder, model):
     assert found.structure == expected.structure
     assert found.search.score == pytest.approx(expected.score, rel=1e-7)
     assert found.record.settings["validation"] is None
+    expected = spbn.search.open_directions(
+        score, spbn.Structure(FRAME.columns, found.structure.arcs), likelihood.penalty
+    )
+    assert tuple(found.open_directions()) == expected
 
 
 def test_labels_depend_on_the_part_and_the_seed_alone():

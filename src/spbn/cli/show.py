@@ -83,6 +83,10 @@ def _show_nodes(network: BayesianNetwork, details: bool) -> None:
         legends[description.legend] = None
     for legend in filter(None, legends):
         say("", legend, style="dim")
+    arcs = [f"{source} → {target}" for source, target in network.open_directions()]
+    if arcs:
+        more = f" and {len(arcs) - SHOWN_CASES} more" if len(arcs) > SHOWN_CASES else ""
+        say("", f"direction open: {', '.join(arcs[:SHOWN_CASES])}{more}")
 
 
 def _show_details(description: Description, indent: str) -> None:
@@ -126,7 +130,7 @@ def _network_document(network: Network, details: bool) -> dict[str, Any]:
         "nodes": nodes,
         "inputs": list(structure.inputs),
         "arcs": [list(arc) for arc in structure.arcs],
-        "open_directions": [list(arc) for arc in structure.undecided_arcs()],
+        "open_directions": [list(arc) for arc in network.open_directions()],
         "rows": record.rows,
         **({"left_out": record.left_out} if record.left_out else {}),
         "seconds": record.seconds,
@@ -190,7 +194,7 @@ def plot(answer: Answer, model: Path, out: Path, slices: int | None) -> None:
         if isinstance(network, spbn.DynamicNetwork) and out.suffix.lower() != ".dot":
             save_graph(network, out, slices=slices)
         else:
-            save_graph(network.row_network.structure, out)
+            save_graph(network.row_network, out)
     answer.wrote("out", out, f"graph written to {out}")
 
 

@@ -224,9 +224,13 @@ class DAG(_Graph):
         directed, undirected = orientation.cpdag(self.matrix)
         return PDAG.from_matrices(self.nodes, directed, undirected)
 
-    def undecided_arcs(self) -> tuple[Arc, ...]:
-        """Return the arcs that an equivalent graph reverses: edges of `to_cpdag`, by column order."""
-        _, undirected = orientation.cpdag(self.matrix)
+    def undecided_arcs(self, forbidden_arcs: Iterable[Arc] = ()) -> tuple[Arc, ...]:
+        """Return the arcs that an equivalent graph without forbidden arcs reverses, by column order.
+
+        If no arc is forbidden, these are the edges of `to_cpdag`.
+        """
+        forbidden = arc_matrix(self.nodes, forbidden_arcs, "forbidden_arcs")
+        _, undirected = orientation.cpdag(self.matrix, forbidden.T)
         return arc_pairs(self.nodes, self.matrix & undirected)
 
     @classmethod

@@ -60,14 +60,16 @@ def unshielded_triples(adjacent: BoolArray) -> Iterator[Triple]:
             yield int(members[a]), z, int(members[b])
 
 
-def cpdag(matrix: BoolArray) -> tuple[BoolArray, BoolArray]:
+def cpdag(matrix: BoolArray, known: BoolArray | None = None) -> tuple[BoolArray, BoolArray]:
     """Return the arcs that all DAGs of the equivalence class share, and the edges whose direction varies.
 
     The class is given by adjacencies and colliders (Verma and Pearl, 1990);
     Meek's rules find every arc that follows from those.
+
+    `known`: arcs of the graph whose direction is known, so that only members which have them count.
     """
     adjacent = matrix | matrix.T
-    directed = np.zeros_like(matrix)
+    directed = np.zeros_like(matrix) if known is None else matrix & known
     for x, z, y in unshielded_triples(adjacent):
         if matrix[x, z] and matrix[y, z]:
             directed[x, z] = directed[y, z] = True

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -36,7 +36,15 @@ from spbn.rows.store import RemoteRows
 from spbn.scores import BIC, BestType, BGe, CVLikelihood, Score, ValidatedLikelihood
 from spbn.scores.base import Averaged
 from spbn.scores.likelihood import arc_penalty
-from spbn.search import PCResult, SearchInterrupted, SearchResult, hill_climb, order_search, pc
+from spbn.search import (
+    PCResult,
+    SearchInterrupted,
+    SearchResult,
+    hill_climb,
+    open_directions,
+    order_search,
+    pc,
+)
 from spbn.search.operators import arcs_into
 from spbn.structure import Structure
 from spbn.tables.reader import RowsLike, TableLike, as_table
@@ -47,6 +55,7 @@ from spbn.transforms import fitted as fit_margins
 
 if TYPE_CHECKING:
     from spbn.dask.rowstore import DaskRows
+    from spbn.graphs.dag import Arc
     from spbn.search import Step
 
 T = TypeVar("T")
@@ -162,6 +171,13 @@ class Task:
     start: Structure  # where the search starts
     scored: Table | RemoteRows  # the rows that the search scores: all, or those of a split for training
     scoring: LearnSettings  # of the score, with the folds and validation rows of the split
+
+    @property
+    def simplest_types(self) -> dict[str, NodeType]:
+        """The types of all nodes where a score chooses them: the first one stands for any of them."""
+        simplest = self.settings.node_types[0]
+        types = self.start.types.items()
+        return {node: t if t == NodeType.DISCRETE else simplest for node, t in types}
 
 
 @dataclass(frozen=True, eq=False)
@@ -430,6 +446,7 @@ class Found(NamedTuple):
     search: SearchResult | PCResult
     structure: Structure
     type_search: SearchResult | None = None
+    score: Score | None = None  # that decided on the arcs
 
 
 def search(task: Task) -> Found:
@@ -463,7 +480,7 @@ def _search_by_score(task: Task) -> Found:
     )
 
     def found(so_far: SearchResult) -> Found:
-        return Found(so_far, so_far.structure)
+        return Found(so_far, so_far.structure, score=criterion)
 
     if settings.algorithm_name == "boss":
         swept, note_sweep = ([], None) if notes is None else resume_sweeps(notes)
@@ -482,12 +499,55 @@ def _criterion(task: Task) -> tuple[Score, Structure]:
     score = Averaged(scores) if task.extras.completions else scores[0]
     if not settings.chooses_types:
         return score, start
-    simplest = settings.node_types[0]
-    types = {node: t if t == NodeType.DISCRETE else simplest for node, t in start.types.items()}
+    start = Structure(start.nodes, start.arcs, task.simplest_types, inputs=start.inputs)
+    return BestType(score, settings.node_types, cost=_cost_of_arc(task, settings.penalty)), start
+
+
+def _cost_of_arc(task: Task, penalty: float | Literal["auto"]) -> float:
+    """Return what an arc costs, in nats, given the size of the table."""
     rows = task.scored.rows if isinstance(task.scored, Table) else task.scored.count
-    cost = arc_penalty(settings.penalty, rows, len(score.nodes))
-    start = Structure(start.nodes, start.arcs, types, inputs=start.inputs)
-    return BestType(score, settings.node_types, cost=cost), start
+    return arc_penalty(penalty, rows, len(task.scored.variables))
+
+
+def find_open_directions(task: Task, structure: Structure, score: Score | None) -> tuple[Arc, ...]:
+    """Return the arcs of a structure whose direction neither background knowledge nor the score decides.
+
+    BIC and BGe are the same for all equivalent graphs, and tests of independence cannot tell these apart. A
+    predictive score may: by what an arc costs, or would cost if the search were not validated.
+    """
+    settings = task.settings
+    forbidden = _impossible(settings, task.rows.variables)
+    if score is None or settings.score_name != "cv":
+        return structure.undecided_arcs(forbidden)
+    if settings.chooses_types:  # the score does
+        structure = Structure(structure.nodes, structure.arcs, task.simplest_types, inputs=structure.inputs)
+    # A penalty of 0 does not say what a difference is worth.
+    penalty = settings.penalty if settings.is_penalised and settings.penalty else "auto"
+    return open_directions(
+        score,
+        structure,
+        _cost_of_arc(task, penalty),
+        types=settings.node_types,
+        forbidden_arcs=forbidden,
+    )
+
+
+def open_directions_in(table: Table, settings: LearnSettings, structure: Structure) -> tuple[Arc, ...]:
+    """Return the arcs of a structure whose direction is open, by the score that `learn` would maximise.
+
+    No score decides anything if the table has holes.
+    """
+    if np.isnan(table.columns).any():
+        return structure.undecided_arcs(_impossible(settings.resolve(table.names), table.variables))
+    task = prepare_task(table, settings.replace(missing="error"))
+    score = None if settings.algorithm_name == "pc" else _criterion(task)[0]
+    return find_open_directions(task, structure, score)
+
+
+def _impossible(settings: LearnSettings, variables: Sequence[Variable]) -> list[Arc]:
+    """Return the arcs that background knowledge rules out, given settings in which it is arcs."""
+    turned = [(target, source) for source, target in settings.required_arcs]
+    return [*settings.forbidden_arcs, *turned, *impossible_arcs(variables)]
 
 
 def _search_by_tests(task: Task) -> Found:
@@ -582,6 +642,7 @@ def fit(task: Task, found: Found) -> BayesianNetwork:
         columns=tuple(variable.name for variable in task.rows.variables),
         data_hash=None if original is None else original.digest,
         typical=typical,
+        open_directions=find_open_directions(task, structure, found.score),
         seconds=time.perf_counter() - task.began,
         search=found.search,
         type_search=found.type_search,

@@ -22,9 +22,9 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -39,8 +39,9 @@ from spbn.dask.client import Executor, is_dask_client
 from spbn.errors import ArgumentError, SpbnError, argument
 from spbn.graphs.dag import DAG, Arc
 from spbn.io.checkpoint import Checkpoint, describe_work
-from spbn.learning.learn import learn_structure, read_table
+from spbn.learning.learn import learn_structure, open_directions_in, read_table
 from spbn.learning.settings import LearnSettings, shows_options
+from spbn.network import EQUIVALENT
 from spbn.nodes.base import NodeType, place_of
 from spbn.structure import Structure
 from spbn.tables.reader import TableLike
@@ -54,7 +55,6 @@ DRAWN = 0.5  # of the rows, for every replicate
 DRAWS = 100  # of rows, until no column is constant
 CLEAR_DIRECTION = 0.75  # of the replicates that join two nodes
 OVER_TIME = {"lags", "series", "time"}  # arguments of `learn_dynamic`
-EQUIVALENT = "the reverse is equivalent: it implies the same independences"
 DISPUTED = "replicates disagree"
 
 
@@ -143,6 +143,8 @@ class Confidence:
     settings: Mapping[str, Any]
     rows: int
     data_hash: str
+    #: Which arcs of a structure have a direction that neither background knowledge nor the score decides.
+    undecided: Callable[[Structure], Iterable[Arc]] = field(default=Structure.undecided_arcs, repr=False)
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -204,14 +206,16 @@ class Confidence:
     def open_directions(self, threshold: float | None = None) -> dict[Arc, str]:
         """Return the arcs of the averaged network whose direction is open, and why.
 
-        It is open if the graph with the arc reversed implies the same independences (it is an undirected edge
-        of the equivalence class, `DAG.to_cpdag`), or if fewer than three quarters of the replicates that
-        join the two nodes agree on it.
+        It is open if a graph with the arc reversed implies the same independences and, on all rows, scores
+        nearly as well (as for `BayesianNetwork.open_directions`), or if fewer than three quarters of the
+        replicates that join the two nodes agree on it. What background knowledge decides is not open.
         """
-        dag = self.structure(threshold).dag
-        undecided = set(dag.undecided_arcs())
+        structure = self.structure(threshold)
+        if structure not in self._undecided:
+            self._undecided[structure] = frozenset(self.undecided(structure))
+        undecided = self._undecided[structure]
         reasons: dict[Arc, str] = {}
-        for arc in dag.arcs:
+        for arc in structure.arcs:
             found = [EQUIVALENT] if arc in undecided else []
             found += [DISPUTED] if self._arcs[arc][1] < CLEAR_DIRECTION else []
             if found:
@@ -251,6 +255,11 @@ class Confidence:
             )
             lines.append(f"{source} → {target}: strength {strength:.2f}, {direction}")
         return "\n".join(lines)
+
+    @cached_property
+    def _undecided(self) -> dict[Structure, frozenset[Arc]]:
+        """What `undecided` has found, since it takes time."""
+        return {}
 
     @cached_property
     def _counts(self) -> IntArray:
@@ -344,7 +353,8 @@ def confidence(
     structures = tuple(known[number] for number in range(replicates))
     plain = settings.plain()
     described = MappingProxyType({name: plain[name] for name in (*options, "seed") if name in plain})
-    return Confidence(structures, described, table.rows, table.digest)
+    undecided = partial(open_directions_in, table, shared.replace(seed=root))
+    return Confidence(structures, described, table.rows, table.digest, undecided)
 
 
 def l1_threshold(joined: IntArray, replicates: int) -> float:

@@ -206,7 +206,7 @@ def plot_structure(
     *,
     compare_to: Structure | None = None,
     strengths: Mapping[Arc, float] | None = None,
-    open_directions: Collection[Arc] = (),
+    open_directions: Collection[Arc] | None = None,
 ) -> Axes:
     """Draw the graph in layers, with nodes in the colours of their types.
 
@@ -218,7 +218,7 @@ def plot_structure(
     strengths
         How strong arcs are, from 0 to 1: stronger ones are wider, and the strength is written on each.
     open_directions
-        Arcs whose direction is open: they are dashed.
+        Arcs whose direction is open: they are dashed. By default, those of a network.
 
     Examples
     --------
@@ -229,8 +229,11 @@ def plot_structure(
     if compare_to is not None and (strengths is not None or open_directions):
         raise ArgumentError("strengths and open_directions cannot be drawn together with compare_to.")
     found = structure.structure if isinstance(structure, BayesianNetwork) else structure
+    if open_directions is None and compare_to is None and isinstance(structure, BayesianNetwork):
+        open_directions = structure.open_directions()
+    dashed = open_directions or ()
     if compare_to is None:
-        styles = {arc: (COMMON, OPEN if arc in open_directions else "-") for arc in found.arcs}
+        styles = {arc: (COMMON, OPEN if arc in dashed else "-") for arc in found.arcs}
     else:
         styles = _compared(found, compare_to)
     labels = short_labels((*found.nodes, *found.used_inputs), LONGEST_LABEL)
@@ -248,7 +251,7 @@ def plot_structure(
         node_type = None if node in found.inputs else found.type(node)
         other = node_type and compare_to is not None and compare_to.type(node) is not node_type
         _draw_node(ax, label, layout.centres[label], node_type, marked=bool(other))
-    legend = _legend_lines(compare_to, strengths, open_directions)
+    legend = _legend_lines(compare_to, strengths, dashed)
     # Room for a legend if the graph is narrow.
     (left, top), (right, bottom) = layout.corners
     aside = max(1.0, 0.5 * ((NARROWEST_WITH_LEGEND if legend else NARROWEST) - (right - left)))
@@ -375,7 +378,7 @@ def plot_slices(network: DynamicNetwork, ax: Axes | None = None, *, slices: int 
     if ax is None:
         ax = new_axes(4.0, 3.0)
     # Variables from above, parents before their children of the same slice.
-    arcs = network.transition.structure.arcs
+    arcs, dashed = network.transition.structure.arcs, network.transition.open_directions()
     lines = DAG(network.nodes, [arc for arc in arcs if set(arc) <= set(network.nodes)]).topological_order()
     labels = short_labels(network.nodes, LONGEST_LABEL)
     width = max(node_width(label) for label in labels.values())
@@ -392,7 +395,8 @@ def plot_slices(network: DynamicNetwork, ax: Axes | None = None, *, slices: int 
         for name, target in arcs:
             source, lag = lagged[name]
             ends = (labels[source], labels[target])
-            _draw_arc_in_time(ax, places[source, k - lag], places[target, k], ends, lag, width)
+            line = OPEN if (name, target) in dashed else "-"
+            _draw_arc_in_time(ax, places[source, k - lag], places[target, k], ends, lag, width, line)
     for k in range(number):
         away = k - network.lags
         heading = "t" if away == 0 else f"t {'+' if away > 0 else '−'} {abs(away)}"
@@ -400,13 +404,23 @@ def plot_slices(network: DynamicNetwork, ax: Axes | None = None, *, slices: int 
     ax.set_xlim(-0.5 * width - 2.0, (number - 1) * (width + SLICE_GAP) + 0.5 * width + 6.0)
     ax.set_ylim(ROW * (len(lines) - 1) + 0.6, -1.1)
     ax.set_axis_off()
+    legend = _legend_lines(None, None, dashed)
+    if legend:
+        draw_legend(ax, "upper center", (0.5, 0.0), 4, handles=legend)
     if made:
-        ax.figure.set_size_inches(*graph_inches(ax))  # type: ignore[union-attr]
+        width, height = graph_inches(ax)
+        ax.figure.set_size_inches(width, height + (0.3 if legend else 0.0))  # type: ignore[union-attr]
     return ax
 
 
 def _draw_arc_in_time(
-    ax: Axes, source: Point, target: Point, labels: tuple[str, str], slices: int, width: float
+    ax: Axes,
+    source: Point,
+    target: Point,
+    labels: tuple[str, str],
+    slices: int,
+    width: float,
+    line: Line,
 ) -> None:
     """Draw an arc over so many slices, around the nodes that it would cross."""
     from matplotlib.path import Path as Curve
@@ -421,13 +435,14 @@ def _draw_arc_in_time(
         if (np.abs(passed - np.round(passed)) * ROW < 0.35).any():
             middle = (middle[0], middle[1] + 0.9)
     start, end = on_ellipse(source, middle, _radii(labels[0])), on_ellipse(target, middle, _radii(labels[1]))
-    _draw_arrow(ax, Curve(np.stack([start, middle, end]), [Curve.MOVETO, Curve.CURVE3, Curve.CURVE3]))
+    curve = Curve(np.stack([start, middle, end]), [Curve.MOVETO, Curve.CURVE3, Curve.CURVE3])
+    _draw_arrow(ax, curve, linestyle=line)
 
 
-def save_graph(graph: Structure | DynamicNetwork, path: Path, **options: Any) -> None:
+def save_graph(graph: Structure | Network, path: Path, **options: Any) -> None:
     """Write a picture of what is plotted with these options; the ending of the file name says which kind."""
-    kind = require_picture_name(path, *(["dot"] if isinstance(graph, Structure) else []))
-    if kind == "dot" and isinstance(graph, Structure):
+    kind = require_picture_name(path, *([] if isinstance(graph, DynamicNetwork) else ["dot"]))
+    if kind == "dot" and isinstance(graph, Structure | BayesianNetwork):
         content = to_dot(graph).encode()
     else:
         content = draw_graph(partial(display.plot, graph, **options), kind, len(graph.nodes))
@@ -441,13 +456,17 @@ def to_svg(graph: Structure | Network) -> str:
     return draw_graph(partial(display.plot, graph), "svg", len(graph.nodes)).decode()
 
 
-def to_dot(structure: Structure) -> str:
-    """Write a structure in graphviz's language, nodes in the colours of their types."""
+def to_dot(graph: Structure | BayesianNetwork) -> str:
+    """Write a graph in graphviz's language, nodes in the colours of their types, open directions dashed."""
+    structure = graph if isinstance(graph, Structure) else graph.structure
+    dashed = () if isinstance(graph, Structure) else graph.open_directions()
     lines = ["digraph {", "  node [style=filled, fillcolor=white];"]
     for node, node_type in structure.types.items():
         lines.append(f'  {_dot_quoted(node)} [fillcolor="{node_type.appearance.colour}"];')
     lines += [f"  {_dot_quoted(name)} [style=dashed];" for name in structure.used_inputs]
-    lines += [f"  {_dot_quoted(source)} -> {_dot_quoted(target)};" for source, target in structure.arcs]
+    for source, target in structure.arcs:
+        style = " [style=dashed]" if (source, target) in dashed else ""
+        lines.append(f"  {_dot_quoted(source)} -> {_dot_quoted(target)}{style};")
     return "\n".join([*lines, "}", ""])
 
 

@@ -94,10 +94,12 @@ def network_html(network: Network) -> str:
         for node in structure.dag.topological_order()
         if node not in structure.inputs
     ]
-    graph = draw_graph(structure, {}, {})
+    notes = static.open_directions()
+    dashed = "; dashed arcs have an open direction" if notes else ""
+    graph = draw_graph(structure, {}, notes)
     densities = table(("Node", "Type", "Density"), lines)
     opened = h.tag("details", h.tag("summary", "Densities"), densities, open=not graph)
-    return view(structure, name, f": {size_of(structure)}{about}{learned}", graph, opened)
+    return view(structure, name, f": {size_of(structure)}{about}{learned}{dashed}", graph, opened)
 
 
 @display.html.register(Structure)

@@ -12,7 +12,7 @@ from spbn.diagnostics.classification import FACTS, Assessment, Predictions
 from spbn.diagnostics.model import Strengths
 from spbn.errors import require_plot_packages
 from spbn.graphs.dag import Arc
-from spbn.learning.stability import CLEAR_DIRECTION, DISPUTED, EQUIVALENT, Confidence
+from spbn.learning.stability import CLEAR_DIRECTION, DISPUTED, Confidence
 from spbn.nodes.base import NodeType, registered
 from spbn.report import html as h
 from spbn.report.charts import graph_svg, reliability_diagram
@@ -69,7 +69,7 @@ def _arc_shares(found: Strengths) -> dict[Arc, tuple[float, float]]:
 
 def direction_notes(content: Content) -> dict[Arc, str]:
     """Return the arcs whose direction is open, and why."""
-    notes = dict.fromkeys(content.network.structure.undecided_arcs(), EQUIVALENT)
+    notes = content.network.open_directions()
     shares = {} if content.confidence is None else _arc_shares(content.confidence)
     for arc in content.network.structure.arcs:
         if arc in shares and shares[arc][1] < CLEAR_DIRECTION:
@@ -143,8 +143,8 @@ def _averaged_graph(found: Confidence, structure: Structure) -> h.Html:
 def _arcs(found: Confidence, structure: Structure) -> h.Html:
     hint = (
         "Strength: the share of replicates that join the two nodes. Direction: the share of these in which "
-        "the arc points this way. A direction is open if the reverse arc implies the same independences, "
-        "or if replicates disagree."
+        "the arc points this way. A direction is open if the reverse arc implies the same independences and "
+        "scores nearly as well, or if replicates disagree."
     )
     believed: list[h.Html] = []
     others: list[h.Html] = []

@@ -1,5 +1,6 @@
 """Searching for a structure: hill climbing and order search on a score, and PC from tests of independence."""
 
+from spbn.search.directions import open_directions
 from spbn.search.hill_climbing import SearchInterrupted, SearchResult, Step, hill_climb
 from spbn.search.operators import AddArc, ChangeType, Operator, RemoveArc, ReverseArc
 from spbn.search.orders import Sweep, order_search
@@ -17,6 +18,7 @@ __all__ = [
     "Step",
     "Sweep",
     "hill_climb",
+    "open_directions",
     "order_search",
     "pc",
 ]

@@ -57,7 +57,7 @@ def test_compact_others(run):
 @option("plot", "--out")
 def test_plot_out(run):
     assert run("plot", "m.spbn", "--out", "graph.dot")[0] == 0
-    assert Path("graph.dot").read_text() == to_dot(spbn.learn(FRAME).structure)
+    assert Path("graph.dot").read_text() == to_dot(spbn.learn(FRAME))
 
 
 @option("plot", "--slices")
