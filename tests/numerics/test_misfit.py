@@ -1,6 +1,7 @@
 """What residuals tell of a regression: little if it is right, and much if it is not."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -190,7 +191,7 @@ def test_leads_are_those_of_scipy(kind, effect):
 
     def note(rows, starts, coefficients, variances, noise, basis, targets, spreads):
         out = np.empty(rows.shape[1])
-        for group, (first, end) in enumerate(zip(starts[:-1], starts[1:], strict=True)):
+        for group, (first, end) in enumerate(pairwise(starts)):
             for row in range(first, end):  # of one row, the sum of residuals is its residual
                 one = original(
                     rows[[0, 1, 3], row : row + 1],

@@ -318,9 +318,7 @@ class _Fit(NamedTuple):
 
     def only(self, place: int) -> _Fit:
         """Return the fit of one target."""
-        arrays = (self.targets, self.curves, self.variances, self.noise, self.totals)
-        of_target = (values[..., place : place + 1].copy() for values in arrays)
-        return _Fit(self.basis, *of_target, self.shapes[place : place + 1], self.explained[place : place + 1])
+        return _Fit(self.basis, *(values[..., place : place + 1].copy() for values in self[1:]))  # type: ignore[arg-type]  # all of them are arrays
 
     @property
     def bytes(self) -> int:
