@@ -27,6 +27,7 @@ PAPER_DATA = (
     "seeds",
     "missing",
     "classifiers",
+    "structure",
 )
 OTHER_DATA = ("anomalies", "hybrid")
 NAMES = (*PAPER_DATA, *OTHER_DATA)
@@ -41,6 +42,7 @@ FOLDERS = {
     "seeds": ["UCI data"],
     "missing": ["UCI data"],
     "classifiers": ["UCI data"],
+    "structure": ["GaussianNetworks"],
     "hybrid": ["GermanStatlog"],
 }
 ROOT = Path(__file__).resolve().parents[1]
@@ -48,7 +50,7 @@ RESULTS = ROOT / "experiments" / "results"
 #: All others are on the page of the paper.
 PAGES = {
     name: ROOT / "docs" / f"{name}.md"
-    for name in ("densities", "classifiers", "anomalies", "missing", "hybrid", "monitoring")
+    for name in ("densities", "classifiers", "anomalies", "missing", "hybrid", "monitoring", "structure")
 }
 PAGES["seeds"] = PAGES["densities"]
 PAPER = ROOT / "docs" / "paper.md"
