@@ -414,7 +414,8 @@ class BayesianNetwork(Joint, Network):
         return f"BayesianNetwork({self.structure!r})"
 
     def __str__(self) -> str:
-        return "\n".join(str(self.cpds[node]) for node in self.order if node in self._cpds)
+        head = [] if self.record.model is None else [self.record.model]
+        return "\n".join([*head, *(str(self.cpds[node]) for node in self.order if node in self._cpds)])
 
 
 io.READERS[None] = BayesianNetwork.from_record

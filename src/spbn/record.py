@@ -16,6 +16,20 @@ from spbn.errors import ModelFileError
 from spbn.nodes.base import NodeType
 from spbn.structure import Structure
 
+#: What the models of `learn` mean.
+MODELS = {
+    "auto": "nodes have the simplest type that predicts them well: line, curve or blend",
+    "spbn": "the paper's, whose nodes are linear Gaussian or CKDE",
+    "gbn": "nodes are linear Gaussian",
+    "kdebn": "nodes are CKDE",
+    "blend": "nodes are blends",
+}
+#: What their margins mean.
+MARGINS = {
+    "auto": "columns are transformed where that predicts better",
+    "yeo-johnson": "all columns are transformed",
+}
+
 
 @dataclass(frozen=True)
 class Record:
@@ -63,6 +77,21 @@ class Record:
     type_search: Any = None
     rounds: tuple[float, ...] = ()
     left_out: int = 0
+
+    @property
+    def model(self) -> str | None:
+        """The model in words; None if the network was not learned, but fitted to a structure."""
+        name = self.settings.get("model")
+        if name is None:
+            return None
+        meaning, types = MODELS.get(name, ""), self.settings.get("types")
+        if types:
+            among = ", ".join([types] if isinstance(types, str) else map(str, types))
+            meaning = f"nodes have one of the types {among}"
+            if name == "auto":
+                meaning = f"nodes have the simplest type that predicts them well, of {among}"
+        known = filter(None, [meaning, MARGINS.get(self.settings.get("margins", ""), "")])
+        return f"{name}: {'; '.join(known)}"
 
     @property
     def seed(self) -> Any:

@@ -54,6 +54,8 @@ def _show_network(network: Network, details: bool) -> None:
         _show_network(network.row_network, details)
         say("", f"the first {before} of a series:")
     network = network.parts[0]
+    if network.record.model is not None:
+        say(network.record.model)
     _show_nodes(network, details)
     search = network.search
     if isinstance(search, PCResult):
