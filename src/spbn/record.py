@@ -62,8 +62,10 @@ class Record:
     >>> import spbn
     >>> data = spbn.datasets.synthetic(200, seed=0)
     >>> network = spbn.learn(data, model="gbn")
-    >>> print(network.record.rows, network.record.settings["model"])
-    200 gbn
+    >>> print(network.record.rows, network.record.settings["seed"])
+    200 0
+    >>> print(network.record.model)
+    gbn: nodes are linear Gaussian
     """
 
     settings: Mapping[str, Any] = field(default_factory=dict)

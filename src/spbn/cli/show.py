@@ -46,16 +46,21 @@ def give_network(answer: Answer, network: Network, *, details: bool = False) -> 
 
 
 def _show_network(network: Network, details: bool) -> None:
+    model = network.parts[0].record.model
+    if model is not None:
+        say(model)
+    _show_parts(network, details)
+
+
+def _show_parts(network: Network, details: bool) -> None:
     from spbn.search import PCResult, SearchResult
 
     if network.is_dynamic:
         before = "row" if network.lags == 1 else f"{network.lags} rows"
         say(f"a row given the {before} before it:")
-        _show_network(network.row_network, details)
+        _show_parts(network.row_network, details)
         say("", f"the first {before} of a series:")
     network = network.parts[0]
-    if network.record.model is not None:
-        say(network.record.model)
     _show_nodes(network, details)
     search = network.search
     if isinstance(search, PCResult):

@@ -98,11 +98,12 @@ def compare_models(
     --------
     >>> import spbn
     >>> data = spbn.datasets.synthetic(200, seed=0)
-    >>> table = spbn.compare_models(data, folds=2, patience=0)
-    >>> print(table[["model", "margins"]].head(2).to_string(index=False))
-    model     margins
-    blend        none
-    blend yeo-johnson
+    >>> table = spbn.compare_models(data, models=["auto", "spbn", "gbn"], folds=2)
+    >>> print(table[["model", "margins"]].to_string(index=False))
+    model margins
+     auto    auto
+     spbn    none
+      gbn    none
     """
     if client is not None:
         require_client(client)

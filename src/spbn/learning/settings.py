@@ -272,8 +272,8 @@ class LearnSettings:
         '"auto" those columns that are predicted better for it (see `spbn.transforms`); densities and '
         'samples are still in the units of the data. By default "auto" for the model "auto", and "none" for '
         "all others.",
-        "Transform every column (yeo-johnson), to reduce skew and heavy tails, those that are predicted "
-        "better for it (auto), or none. Default: auto for the model auto, else none.",
+        "Transform every column, to reduce skew and heavy tails, or those that are predicted better for it. "
+        "Default: auto for the model auto, otherwise no column.",
     )
     seed: int | Generator | None = option(
         0,
