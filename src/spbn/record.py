@@ -83,16 +83,16 @@ class Record:
     @property
     def model(self) -> str | None:
         """The model in words; None if the network was not learned, but fitted to a structure."""
-        name = self.settings.get("model")
-        if name is None:
+        name, types = self.settings.get("model"), self.settings.get("types")
+        if not isinstance(name, str):
             return None
-        meaning, types = MODELS.get(name, ""), self.settings.get("types")
+        meaning = MODELS.get(name, "")
         if types:
-            among = ", ".join([types] if isinstance(types, str) else map(str, types))
+            among = ", ".join(map(str, types)) if isinstance(types, list | tuple) else str(types)
             meaning = f"nodes have one of the types {among}"
             if name == "auto":
                 meaning = f"nodes have the simplest type that predicts them well, of {among}"
-        known = filter(None, [meaning, MARGINS.get(self.settings.get("margins", ""), "")])
+        known = filter(None, [meaning, MARGINS.get(str(self.settings.get("margins")), "")])
         return f"{name}: {'; '.join(known)}"
 
     @property

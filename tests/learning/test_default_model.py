@@ -1,6 +1,7 @@
 """What is learned if no model is named: the model "auto", unless other arguments are about another one."""
 
-import json
+import re
+from html import unescape
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ from spbn.learning.settings import MODELS, OPTIONS, LearnSettings
 from spbn.sklearn.estimators import SPBNClassifier, SPBNDensity
 from time_series import autoregression
 
-DATA = spbn.datasets.synthetic(200, seed=0)
+DATA = spbn.datasets.synthetic(300, seed=0)
 SKEWED = pd.DataFrame({"x": np.exp(DATA["A"]), "y": np.exp(DATA["A"] + DATA["E"])})
 TRUTH = {("A", "C"), ("B", "C"), ("C", "D"), ("D", "E")}
 
@@ -164,7 +165,6 @@ def test_models_with_one_type_take_no_types(model):
 
 
 def test_every_model_is_described_in_words():
-    assert list(record.MODELS) == sorted(MODELS, key=list(record.MODELS).index)
     assert set(record.MODELS) == set(MODELS)
     assert {*record.MARGINS, "none"} == set(OPTIONS["margins"].choices)
 
@@ -201,16 +201,14 @@ def test_what_is_printed_and_reported_begins_with_the_model(tmp_path):
         network.save(tmp_path / "model.spbn")
         again = spbn.BayesianNetwork.load(tmp_path / "model.spbn")
         assert again.record.model == network.record.model
-        page = spbn.report.render_report(again, data=DATA)
-        assert f'class="lead">Model {network.record.model}.'.replace("'", "&#x27;") in page or (
-            f"Model {network.record.model}." in page
-        )
+        lead = re.search(r'<p class="lead">(.*?)</p>', spbn.report.render(again, data=DATA), re.DOTALL)
+        assert unescape(lead[1]).startswith(f"Model {network.record.model}. 5 nodes")
         code, shown, _ = run_line(f"spbn show {tmp_path / 'model.spbn'}")
         assert code == 0
         assert " ".join(shown.split()).startswith(network.record.model)
     fitted = spbn.BayesianNetwork.fit(network.structure, DATA)
     assert fitted.record.model is None
-    assert str(fitted).startswith("A")
+    assert str(fitted).splitlines() == str(network).splitlines()[1:]
 
 
 def test_the_command_line(tmp_path):
@@ -228,15 +226,15 @@ def test_the_command_line(tmp_path):
 
 @pytest.mark.parametrize("structure", ["multinet", "augmented"])
 def test_estimators(structure):
-    classes = np.where(DATA["E"] > DATA["E"].median(), "high", "low")
-    features = DATA.drop(columns="E")
+    classes = np.where(DATA["D"] > DATA["D"].median(), "high", "low")
+    features = DATA.drop(columns="D")
     density = SPBNDensity().fit(DATA)
     assert density.network_ == spbn.learn(DATA)
     assert described(density.network_.record.settings) == AUTO
     classifier = SPBNClassifier(structure=structure).fit(features, classes)
     for network in classifier.networks_.values():
         assert described(network.record.settings) == AUTO
-    assert classifier.score(features, classes) > 0.7
+    assert classifier.score(features, classes) > 0.8
     assert density.get_params()["model"] is classifier.get_params()["margins"] is None
     assert SPBNDensity(model="spbn").fit(DATA).network_ == spbn.learn(DATA, model="spbn")
 
@@ -283,11 +281,11 @@ def test_values_that_are_missing_are_imputed(given):
 
 def test_mixed_tables_with_questions_monitors_and_compact_files(tmp_path):
     rng = np.random.default_rng(1)
-    town = rng.choice(["Leith", "Portobello"], 200)
+    town = rng.choice(["Leith", "Portobello"], len(DATA))
     frame = DATA.assign(town=town, A=DATA["A"] + 3.0 * (town == "Leith"))
     network = spbn.learn(frame)
     assert ("town", "A") in network.structure.arcs
-    assert network.query({"A": 9.0}).levels("town")["Leith"] > 0.5
+    assert network.query({"A": 9.0}, seed=0).probability({"town": "Leith"}) > 0.9
     compact = network.compact(1e-3, others="keep")
     assert compact.record.settings["model"] == "auto"
     assert np.isfinite(compact.logpdf(frame)).all()
@@ -310,15 +308,21 @@ class TestCompare:
         ]
 
     @pytest.mark.parametrize(
-        "given", [{"patience": 0}, {"validation": 0.3}, {"penalty": 2.0}, {"bandwidth": "cv"}, {"folds": 3}]
+        ("given", "changed"),
+        [
+            ({"validation": 0.4}, {"spbn"}),
+            ({"bandwidth": "cv"}, {"spbn"}),
+            ({"penalty": 20.0}, {"auto"}),
+            ({"max_parents": 0}, {"auto", "spbn"}),
+        ],
     )
-    def test_arguments_reach_the_models_that_have_a_use_for_them(self, given):
-        table = spbn.compare_models(DATA.head(80), **{"folds": 2, "models": ["auto", "spbn"], **given})
-        assert np.isfinite(table["log-density"]).all()
-        alone = spbn.compare_models(
-            DATA.head(80), **{"folds": 2, "models": "auto"}, **{k: v for k, v in given.items() if k == "folds"}
-        ) if "folds" not in given else table
-        assert alone["model"].tolist()[0] in ("auto", "spbn")
+    def test_arguments_reach_the_models_that_have_a_use_for_them(self, given, changed):
+        plain, other = (
+            spbn.compare_models(DATA, folds=2, models=["auto", "spbn"], **options).set_index("model")
+            for options in ({}, given)
+        )
+        differs = plain["log-density"] != other["log-density"].reindex(plain.index)
+        assert set(differs.index[differs]) == changed
 
     @pytest.mark.parametrize(
         ("models", "message"),
@@ -331,11 +335,3 @@ class TestCompare:
         with pytest.raises(ArgumentError) as caught:
             spbn.compare_models(DATA, models=models)
         assert str(caught.value) == message
-
-    @pytest.mark.option("compare", "--models")
-    def test_on_the_command_line(self, tmp_path):
-        DATA.to_csv(tmp_path / "data.csv", index=False)
-        line = f"spbn compare {tmp_path / 'data.csv'} --folds 2 --models auto,gbn --json"
-        code, shown, error = run_line(line)
-        assert code == 0, (shown, error)
-        assert {row["model"] for row in json.loads(shown)["models"]} == {"auto", "gbn"}

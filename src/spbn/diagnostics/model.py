@@ -320,8 +320,8 @@ def early_stop(
     last = search.steps[-1].structure if search.steps else search.structure
     if not {*last.nodes, *last.used_inputs} <= set(table.names):
         return None
-    # A search without validation rows has one score; if nothing else is known, it was the default model's.
-    model: Model = "auto" if search.score == search.validation_score else "spbn"
+    # If nothing else is known, hill climbing was for the paper's model, which is what it was made for.
+    model: Model = "auto" if search.stop_reason == NO_BETTER_ORDER else "spbn"
     tried = {**LearnSettings(model=model).plain(), **(settings or {})}
     nodes, arcs = len(search.structure.nodes), len(search.structure.arcs)
     few = nodes > 1 and arcs <= FEW_ARCS * nodes and tried["max_parents"] != 0

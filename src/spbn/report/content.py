@@ -448,15 +448,17 @@ def provenance_section(content: Content) -> h.Html:
         + (f"; {h.plural(record.left_out, 'row')} with odd values left out" if record.left_out else "")
     )
     defaults = _default_settings(record.settings.get("model"))
-    changed = ", ".join(
+    changed = [
         f"{name} = {shortened(_setting(value), LONGEST_SETTING)}"
         for name, value in record.settings.items()
-        if name == "model" or (name != "seed" and (name not in defaults or value != defaults[name]))
-    )
+        if name not in ("model", "seed") and (name not in defaults or value != defaults[name])
+    ]
+    if "model" in record.settings:
+        changed = [f"model = {_setting(record.settings['model'])}", *(changed or ["all others at their defaults"])]
     known = {
         "Data": size,
         "SHA-256 of the data": h.tag("code", record.data_hash) if record.data_hash else None,
-        "Settings": (changed or "all at their defaults") if record.settings else None,
+        "Settings": (", ".join(changed) or "all at their defaults") if record.settings else None,
         "Seed": None if record.seed is None else str(record.seed),
         "Versions": ", ".join(f"{name} {text}" for name, text in record.versions.items()),
         "Time taken": None if record.seconds is None else _duration(record.seconds),
@@ -468,8 +470,8 @@ def provenance_section(content: Content) -> h.Html:
 
 
 def _default_settings(model: Any) -> dict[str, object]:
-    """Return the settings that a model has if nothing else is given; those of `fit` are the paper's."""
-    return LearnSettings(model=model if model in MODELS else "spbn").plain()
+    """Return the settings of a model if nothing else is given; those of `fit` are the paper's."""
+    return LearnSettings(model=model if model in list(MODELS) else "spbn").plain()
 
 
 def _setting(value: Any) -> str:
