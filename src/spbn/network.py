@@ -414,8 +414,8 @@ class BayesianNetwork(Joint, Network):
         return f"BayesianNetwork({self.structure!r})"
 
     def __str__(self) -> str:
-        head = [] if self.record.model is None else [self.record.model]
-        return "\n".join([*head, *(str(self.cpds[node]) for node in self.order if node in self._cpds)])
+        nodes = [str(self.cpds[node]) for node in self.order if node in self._cpds]
+        return "\n".join(map(str, filter(None, [self.record.model, *nodes, self.margins])))
 
 
 io.READERS[None] = BayesianNetwork.from_record

@@ -18,11 +18,11 @@ from spbn.structure import Structure
 
 #: What the models of `learn` mean.
 MODELS = {
-    "auto": "nodes have the simplest type that predicts them well: line, curve or blend",
-    "spbn": "the paper's, whose nodes are linear Gaussian or CKDE",
-    "gbn": "nodes are linear Gaussian",
-    "kdebn": "nodes are CKDE",
-    "blend": "nodes are blends",
+    "auto": "continuous nodes have the simplest type that predicts them well: line, curve or blend",
+    "spbn": "the paper's, whose continuous nodes are linear Gaussian or CKDE",
+    "gbn": "all continuous nodes are linear Gaussian",
+    "kdebn": "all continuous nodes are CKDE",
+    "blend": "all continuous nodes are blends",
 }
 #: What their margins mean.
 MARGINS = {
@@ -65,7 +65,7 @@ class Record:
     >>> print(network.record.rows, network.record.settings["seed"])
     200 0
     >>> print(network.record.model)
-    gbn: nodes are linear Gaussian
+    gbn: all continuous nodes are linear Gaussian
     """
 
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -89,9 +89,9 @@ class Record:
         meaning = MODELS.get(name, "")
         if types:
             among = ", ".join(map(str, types)) if isinstance(types, list | tuple) else str(types)
-            meaning = f"nodes have one of the types {among}"
+            meaning = f"continuous nodes have one of the types {among}"
             if name == "auto":
-                meaning = f"nodes have the simplest type that predicts them well, of {among}"
+                meaning = f"continuous nodes have the simplest type that predicts them well, of {among}"
         known = filter(None, [meaning, MARGINS.get(str(self.settings.get("margins")), "")])
         return f"{name}: {'; '.join(known)}"
 

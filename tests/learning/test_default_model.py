@@ -174,19 +174,19 @@ def test_every_model_is_described_in_words():
     [
         (
             {},
-            "auto: nodes have the simplest type that predicts them well: line, curve or blend; columns are "
-            "transformed where that predicts better",
+            "auto: continuous nodes have the simplest type that predicts them well: line, curve or blend; "
+            "columns are transformed where that predicts better",
         ),
-        ({"model": "spbn"}, "spbn: the paper's, whose nodes are linear Gaussian or CKDE"),
+        ({"model": "spbn"}, "spbn: the paper's, whose continuous nodes are linear Gaussian or CKDE"),
         (
             {"model": "gbn", "margins": "yeo-johnson"},
-            "gbn: nodes are linear Gaussian; all columns are transformed",
+            "gbn: all continuous nodes are linear Gaussian; all columns are transformed",
         ),
         (
             {"types": ["lg", "blend"], "margins": "none"},
-            "auto: nodes have the simplest type that predicts them well, of lg, blend",
+            "auto: continuous nodes have the simplest type that predicts them well, of lg, blend",
         ),
-        ({"model": "spbn", "types": "blend"}, "spbn: nodes have one of the types blend"),
+        ({"model": "spbn", "types": "blend"}, "spbn: continuous nodes have one of the types blend"),
     ],
 )
 def test_a_record_says_what_the_model_is(settings, words, tmp_path):

@@ -90,6 +90,8 @@ def _show_nodes(network: BayesianNetwork, details: bool) -> None:
         legends[description.legend] = None
     for legend in filter(None, legends):
         say("", legend, style="dim")
+    if network.margins is not None:
+        say("", str(network.margins), style="dim")
 
 
 def _show_details(description: Description, indent: str) -> None:
