@@ -106,7 +106,9 @@ def static(rows: pd.DataFrame, reference: pd.DataFrame) -> Monitor:
 
 def dynamic(rows: pd.DataFrame, reference: pd.DataFrame) -> Monitor:
     """Watch with a network that knows the row before."""
-    return Monitor(spbn.learn_dynamic(rows, model="spbn", lags=1, seed=0), reference, alarm=ALARM, drift=DRIFT)
+    return Monitor(
+        spbn.learn_dynamic(rows, model="spbn", lags=1, seed=0), reference, alarm=ALARM, drift=DRIFT
+    )
 
 
 MONITORS = {"static": static, "dynamic": dynamic}

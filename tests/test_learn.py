@@ -211,7 +211,8 @@ REQUIRED, FORBIDDEN = [("d", "a")], [("b", "c"), ("a", "b")]
 TIERS, POINTING_BACK = [["d"], ["a"], ["c"]], [("a", "d"), ("c", "d"), ("c", "a")]
 
 # For every parameter of `learn`, the arguments, the search that they stand for, and that for the types.
-# The model is "spbn" unless there is another. The same arguments without the parameter must give something else, or the case could not fail.
+# The model is "spbn" unless there is another. The same arguments without the parameter must give something
+# else, or the case could not fail.
 OPTIONS = {
     "data": [({"data": DATA[::-1]}, lambda: climbed(DATA[::-1]), None)],
     "model": [
@@ -441,7 +442,10 @@ def distances(found):
 def test_table_1_of_the_paper_at_2000_rows():
     """Published: HMD 2, SHD 2, THMD 0, from one split."""
     results = np.array(
-        [distances(spbn.learn(paper_synthetic("2000"), model="spbn", seed=seed).structure) for seed in range(10)]
+        [
+            distances(spbn.learn(paper_synthetic("2000"), model="spbn", seed=seed).structure)
+            for seed in range(10)
+        ]
     )
     assert (results[:, :2] <= 2).all()
     assert np.median(results[:, 2]) == 0
@@ -452,7 +456,10 @@ def test_table_1_of_the_paper_at_2000_rows():
 def test_table_1_of_the_paper_at_10000_rows():
     """Published: the true structure and types. The split decides whether A and D become linear Gaussian."""
     results = np.array(
-        [distances(spbn.learn(paper_synthetic("10000"), model="spbn", seed=seed).structure) for seed in range(10)]
+        [
+            distances(spbn.learn(paper_synthetic("10000"), model="spbn", seed=seed).structure)
+            for seed in range(10)
+        ]
     )
     assert (results[:, :2] == 0).all()
     assert np.median(results[:, 2]) == 0

@@ -324,6 +324,10 @@ class TestCompare:
         differs = plain["log-density"] != other["log-density"].reindex(plain.index)
         assert set(differs.index[differs]) == changed
 
+    def test_a_penalty_is_for_models_that_are_scored_by_cross_validation(self):
+        table = spbn.compare_models(DATA, folds=2, models=["gbn", "auto"], algorithm="boss", penalty=3.0)
+        assert set(table["model"]) == {"gbn", "auto"}
+
     @pytest.mark.parametrize(
         ("models", "message"),
         [

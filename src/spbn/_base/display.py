@@ -174,9 +174,7 @@ def sweep_progress(shown: bool) -> Iterator[Callable[[Any], None] | None]:
 
 
 @contextmanager
-def _line_progress(
-    shown: bool, describe: Callable[[Any], str]
-) -> Iterator[Callable[[Any], None] | None]:
+def _line_progress(shown: bool, describe: Callable[[Any], str]) -> Iterator[Callable[[Any], None] | None]:
     """Give a function that describes what it is given in a progress line, which speaks of compiling, too."""
     if not shown:
         yield None

@@ -52,7 +52,7 @@ class Trial:
 def compare_models(
     data: TableLike,
     *,
-    models: Sequence[Model] = tuple(MODELS),
+    models: Model | Sequence[Model] = tuple(MODELS),
     folds: int = 10,
     margins: MarginsName | None = None,
     seed: Seed = 0,
@@ -159,12 +159,12 @@ def _learn_without(
 
 
 def _candidates(
-    models: Sequence[Model], margins: MarginsName | None, settings: LearnSettings
+    models: Model | Sequence[Model], margins: MarginsName | None, settings: LearnSettings
 ) -> list[LearnSettings]:
     """Return the settings of every model to learn."""
     if margins is not None:
         require_kind(margins)
-    compared: list[Model] = [models] if isinstance(models, str) else list(dict.fromkeys(models))
+    compared = list(dict.fromkeys([models] if isinstance(models, str) else models))
     if not compared:
         raise ArgumentError(f"{argument('models')} must name at least one of {', '.join(MODELS)}.")
     for model in compared:
@@ -182,11 +182,12 @@ def _candidates(
 def _unused_by(model: Model, settings: LearnSettings) -> list[str]:
     """Return the settings that others may have a use for, and this model does not."""
     is_validated = model != "auto" and settings.algorithm != "boss" and settings.validation is not None
+    is_crossed = settings.score == "cv" or (settings.score is None and model != "gbn")
     has_use = {
         "bandwidth": settings.bandwidth != "cv" or "ckde" in MODELS[model],  # whose scale is chosen
         "type_selection": len(MODELS[model]) > 1,
         "validation": model != "auto",
-        "penalty": not is_validated,
+        "penalty": is_crossed and not is_validated,
     }
     return [name for name, is_used in has_use.items() if not is_used]
 

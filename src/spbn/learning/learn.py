@@ -299,8 +299,8 @@ def start_structure(
     choices = settings.node_types
     if len(choices) == 1 and types_there - set(choices):
         raise ArgumentError(
-            f"all nodes of a {settings.model_name} are of type {choices[0]}, but {argument('start')} has other "
-            f"types."
+            f"all nodes of a {settings.model_name} are of type {choices[0]}, but {argument('start')} has "
+            f"other types."
         )
     return start
 

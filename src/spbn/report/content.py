@@ -454,7 +454,10 @@ def provenance_section(content: Content) -> h.Html:
         if name not in ("model", "seed") and (name not in defaults or value != defaults[name])
     ]
     if "model" in record.settings:
-        changed = [f"model = {_setting(record.settings['model'])}", *(changed or ["all others at their defaults"])]
+        changed = [
+            f"model = {_setting(record.settings['model'])}",
+            *(changed or ["all others at their defaults"]),
+        ]
     known = {
         "Data": size,
         "SHA-256 of the data": h.tag("code", record.data_hash) if record.data_hash else None,

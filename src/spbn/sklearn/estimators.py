@@ -165,8 +165,8 @@ class SPBNClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc]
 
     The probability of a class follows from Bayes' rule, P(class | row) ∝ P(class) f(row | class), and
     `explain` says which features speak for it. Features may be numbers, text, categories and truth values.
-    The class does not count as one of the `max_parents`. A class with fewer rows than folds has fewer folds, and classes or features that no network
-    can be learned from have simpler densities.
+    The class does not count as one of the `max_parents`. A class with fewer rows than folds has fewer folds,
+    and classes or features that no network can be learned from have simpler densities.
 
     Parameters
     ----------
