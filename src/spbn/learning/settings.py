@@ -161,7 +161,8 @@ class LearnSettings:
     )
     start: str | NodeType | Structure = option(
         "ckde",
-        "Type of all nodes at the start of a search that chooses types, or a structure to start from. Where "
+        'Type of all nodes at the start of a search that changes types step by step, as that of "spbn" does, '
+        "or a structure to start from. Where "
         'no node can be a CKDE: "blend", "curve", or else the first of the types.',
         "Type of all nodes at the start: ckde or lg.",
         implies="spbn",
