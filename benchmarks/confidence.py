@@ -39,7 +39,7 @@ def arcs(replicates: int, samples: int) -> None:
     truth = {frozenset(arc) for arc in spbn.datasets.synthetic_structure().arcs}
     print("seed  weakest true arc  strongest other pair  threshold  separated")
     for seed in range(samples):
-        found = spbn.confidence(spbn.datasets.synthetic(ROWS, seed=seed), replicates=replicates)
+        found = spbn.confidence(spbn.datasets.synthetic(ROWS, seed=seed), model="spbn", replicates=replicates)
         strengths = {frozenset(row[:2]): row[2] for row in found.arcs.itertuples(index=False)}
         weakest = min(strengths.get(pair, 0.0) for pair in truth)
         strongest = max((share for pair, share in strengths.items() if pair not in truth), default=0.0)
@@ -74,7 +74,7 @@ def _print_distances(name: str, found: np.ndarray) -> None:
 def times(replicates: int) -> None:
     heading(f"Time on {ROWS:,} × {COLUMNS}, {replicates} replicates, compared with one search")
     frame = _nonlinear(ROWS, COLUMNS)
-    spbn.learn(frame[:200])  # compiles
+    spbn.learn(frame[:200], model="spbn")  # compiles
     for model in ("spbn", "blend", "gbn"):
         one = min(_processor_seconds(spbn.learn, frame, model=model) for _ in range(3))
         many = _processor_seconds(spbn.confidence, frame, replicates=replicates, model=model)

@@ -58,10 +58,10 @@ print(json.dumps({"best": time.perf_counter() - began}))
 LEARN = """
 import resource, time
 import spbn
-spbn.learn(spbn.datasets.synthetic(2000, seed=1), types=("lg", "curve"))  # compiles
+spbn.learn(spbn.datasets.synthetic(2000, seed=1), model="spbn", types=("lg", "curve"))  # compiles
 data = spbn.datasets.synthetic({rows}, seed=0)
 start = time.perf_counter()
-network = spbn.learn(data, types=("lg", "curve"))
+network = spbn.learn(data, model="spbn", types=("lg", "curve"))
 seconds = time.perf_counter() - start
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 types = ", ".join(f"{{name}}: {{network.structure.type(name)}}" for name in data)

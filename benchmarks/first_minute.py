@@ -28,7 +28,7 @@ frame = load_iris(as_frame=True).data
 start = time.perf_counter()
 import spbn
 imported = time.perf_counter()
-spbn.learn(frame)
+spbn.learn(frame, model="spbn")
 learned = time.perf_counter()
 print(json.dumps({"import": imported - start, "learn": learned - imported}))
 """

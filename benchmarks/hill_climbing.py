@@ -105,7 +105,7 @@ sys.path.insert(0, {str(Path(__file__).parent)!r})
 import spbn
 from hill_climbing import nonlinear
 frame = nonlinear(5_000, 40)
-spbn.learn(frame[:200], max_parents=1)
+spbn.learn(frame[:200], model="spbn", max_parents=1)
 mark()
 score = spbn.scores.ValidatedLikelihood(frame)
 spbn.search.hill_climb(score, spbn.Structure(frame.columns, types="ckde"), patience=0)
@@ -122,7 +122,7 @@ def main() -> None:
     arguments = parser.parse_args()
 
     print(machine())
-    spbn.learn(synthetic(300), patience=0)  # compiles
+    spbn.learn(synthetic(300), model="spbn", patience=0)  # compiles
     heading("SPBN by hill climbing: start CKDE, patience 0, 10 folds")
     compare("synthetic", paper_synthetic("2000"))
     if arguments.data.is_dir():

@@ -203,9 +203,9 @@ import resource, time
 import spbn
 from spbn import datasets
 data = datasets.synthetic({rows}, seed=0)
-spbn.learn(datasets.synthetic(2000, seed=1), patience=0, engine="spectral")  # compiles
+spbn.learn(datasets.synthetic(2000, seed=1), model="spbn", patience=0, engine="spectral")  # compiles
 start = time.perf_counter()
-network = spbn.learn(data, start="ckde", patience=0)
+network = spbn.learn(data, model="spbn", patience=0)
 seconds = time.perf_counter() - start
 right = network.structure == datasets.synthetic_structure()
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # of the whole process, in megabytes
@@ -236,9 +236,9 @@ for j in range(2, 20):
     x[j] /= x[j].std()
 data = pd.DataFrame(x.T, columns=[f"x{{j}}" for j in range(20)])
 del x
-spbn.learn(data[:2000], patience=0, max_parents=2, engine="spectral")  # compiles
+spbn.learn(data[:2000], model="spbn", patience=0, max_parents=2, engine="spectral")  # compiles
 clock, processor = time.perf_counter(), time.process_time()
-network = spbn.learn(data, patience=0, max_parents=2)
+network = spbn.learn(data, model="spbn", patience=0, max_parents=2)
 clock, processor = time.perf_counter() - clock, time.process_time() - processor
 found = {{frozenset(arc) for arc in network.structure.arcs}}
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # of the whole process, in megabytes

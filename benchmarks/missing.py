@@ -23,7 +23,7 @@ def main() -> None:
     whole = synthetic(ROWS, seed=0)
     holes = whole.mask(np.random.default_rng(1).random(whole.shape) < RATE)
     start = time.process_time()
-    network = spbn.learn(holes, missing="impute", patience=0)
+    network = spbn.learn(holes, model="spbn", missing="impute", patience=0)
     seconds = time.process_time() - start
     same = "the true structure and types" if network.structure == synthetic_structure() else "ANOTHER NETWORK"
     print(f"{len(holes.dropna()):,} complete rows; {same}, in {seconds:.0f} s of the processor")

@@ -116,7 +116,7 @@ def main() -> None:
         seconds = opening(blank, None)
     print(f"{'a page with one word':48} {statistics.median(seconds):12.2f} {max(seconds):10.2f}")
     data = frame(many)
-    network = spbn.learn(data, max_parents=2, patience=0, start="lg")
+    network = spbn.learn(data, model="spbn", max_parents=2, patience=0, start="lg")
     measured(f"{many} variables", network, data, given.pictures)
     measured(f"graph of {most}", graph(most), None, given.pictures)
 

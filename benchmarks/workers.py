@@ -152,7 +152,7 @@ def equal(folder: Path, rows: int) -> None:
             bic, spbn.Structure(nodes, types="lg"), operators=("arcs",), max_parents=2
         ).steps
         print("same steps by BIC:", [s.operator for s in found.search.steps] == [s.operator for s in steps])
-        found = spbn.distributed.learn(folder, client=client)
+        found = spbn.distributed.learn(folder, client=client, model="spbn")
         steps = spbn.search.hill_climb(expected, spbn.Structure(nodes, types="ckde"), max_parents=2).steps
         print("same steps by CV: ", [s.operator for s in found.search.steps] == [s.operator for s in steps])
         found = spbn.distributed.learn(folder, client=client, model="blend")
@@ -175,7 +175,7 @@ def larger_than_memory(folder: Path, rows: int, columns: int, memory: str) -> No
     data = write(folder, rows, tree(columns))
     size = sum(path.stat().st_size for path in data.iterdir()) / 2**20
     print(f"{size:.0f} MB in {len(list(data.iterdir()))} files", flush=True)
-    network, seconds, peaks = measured(data, 2, memory, max_parents=1)
+    network, seconds, peaks = measured(data, 2, memory, model="spbn", max_parents=1)
     report("two workers", seconds, peaks)
     truth = {(f"x{a}", f"x{b}") for a, b in tree_rows(1, columns, 0)[1]}
     print(f"the tree is found: {pairs(network.structure.arcs) == pairs(truth)}")
@@ -184,7 +184,7 @@ def larger_than_memory(folder: Path, rows: int, columns: int, memory: str) -> No
 
 def paper(folder: Path, rows: int, memory: str) -> None:
     heading(f"The paper's synthetic network: {rows:,} rows, max_parents=2, two workers with {memory} each")
-    network, seconds, peaks = measured(write(folder, rows, synthetic), 2, memory)
+    network, seconds, peaks = measured(write(folder, rows, synthetic), 2, memory, model="spbn")
     report("two workers", seconds, peaks)
     truth = spbn.datasets.synthetic_structure()
     print(f"arcs {sorted(network.structure.arcs)}; true ones {sorted(truth.arcs)}")
@@ -198,7 +198,7 @@ def scaling(folder: Path, sizes: list[int], memory: str) -> None:
     for rows in sizes:
         data = write(folder / str(rows), rows, synthetic)
         for workers in (1, 2) if rows == sizes[0] else (2,):
-            _, seconds, peaks = measured(data, workers, memory, max_parents=1, max_seconds=0.0)
+            _, seconds, peaks = measured(data, workers, memory, model="spbn", max_parents=1, max_seconds=0.0)
             report(f"{rows:,} rows, {workers} workers", seconds, peaks)
             times[rows] = seconds
         shutil.rmtree(data)
@@ -212,12 +212,12 @@ def killed(folder: Path, rows: int) -> None:
     data = write(folder, rows, synthetic, part=max(1000, rows // 8))
     with local_workers(2) as client:
         began = time.perf_counter()
-        whole = spbn.distributed.learn(data, client=client, max_parents=1)
+        whole = spbn.distributed.learn(data, client=client, model="spbn", max_parents=1)
         seconds = time.perf_counter() - began
         victim = min(client.run(os.getpid).values())
         timer = threading.Timer(0.4 * seconds, os.kill, (victim, signal.SIGKILL))
         timer.start()
-        again = spbn.distributed.learn(data, client=client, max_parents=1)
+        again = spbn.distributed.learn(data, client=client, model="spbn", max_parents=1)
         timer.join()
         alive = victim in client.run(os.getpid).values()
     same = again.search == whole.search and again == whole

@@ -120,13 +120,13 @@ def node_types() -> None:
 
 def search() -> None:
     """A search on rows of the synthetic network."""
-    network = spbn.learn(synthetic(2000, seed=0), patience=3)
+    network = spbn.learn(synthetic(2000, seed=0), model="spbn", patience=3)
     save(plot_search(network.search).figure, "search")
 
 
 def comparison() -> None:
     """What few rows find, compared with the truth."""
-    found = spbn.learn(synthetic(200, seed=1)).structure
+    found = spbn.learn(synthetic(200, seed=1), model="spbn").structure
     figure, ax = plt.subplots(figsize=(3.6, 3.4), layout="constrained")
     plot_structure(found, ax, compare_to=synthetic_structure())
     save(figure, "comparison")

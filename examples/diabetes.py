@@ -35,7 +35,7 @@ def main() -> None:
     patients = load_diabetes(as_frame=True, scaled=False).frame[list(NAMES)].rename(columns=NAMES)
 
     gaussian = spbn.learn(patients, model="gbn", forbidden_arcs=FORBIDDEN)
-    network = spbn.learn(patients, max_parents=3, forbidden_arcs=FORBIDDEN)
+    network = spbn.learn(patients, model="spbn", max_parents=3, forbidden_arcs=FORBIDDEN)
     print("The semiparametric network:\n")
     print(network)
     print(f"\nPairs joined in only this or only the Gaussian network: {spbn.metrics.hmd(network, gaussian)}")
@@ -43,7 +43,7 @@ def main() -> None:
     joined: Counter[str] = Counter()
     for seed in range(HALVES):
         half = patients.sample(frac=0.5, random_state=seed)
-        arcs = spbn.learn(half, max_parents=3, forbidden_arcs=FORBIDDEN).structure.arcs
+        arcs = spbn.learn(half, model="spbn", max_parents=3, forbidden_arcs=FORBIDDEN).structure.arcs
         joined.update(" - ".join(sorted(arc)) for arc in arcs)
     print(f"\nPairs joined in most of {HALVES} random halves of the patients:\n")
     for pair, times in joined.most_common():

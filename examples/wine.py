@@ -41,7 +41,7 @@ def main() -> None:
     print("The network of all wines:\n")
     print(network)
 
-    by_node = scored_out_of_sample(wine, "spbn")
+    by_node = scored_out_of_sample(wine, "auto")
     total, typical = by_node.sum(axis=1), by_node.median()
     gaussian = scored_out_of_sample(wine, "gbn").sum(axis=1)
     print(f"\nMean log-density of an unseen wine: {total.mean():.2f}")

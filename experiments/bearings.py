@@ -79,7 +79,7 @@ def train(bearings: Sequence[pd.DataFrame], segmentation: Segmentation) -> list[
 
 def learn(rows: pd.DataFrame) -> spbn.BayesianNetwork:
     """Learn a network as the paper does: from linear Gaussian nodes, stopping at the first miss."""
-    return spbn.learn(rows, start="lg", patience=0, seed=0)
+    return spbn.learn(rows, model="spbn", start="lg", patience=0, seed=0)
 
 
 def condition(networks: Sequence[spbn.BayesianNetwork], rows: pd.DataFrame) -> pd.Series:

@@ -69,7 +69,9 @@ def run(cell: Cell, data: Path) -> dict[str, float | int | str]:
     train, test = stratified_folds(data, cell.data)[cell.fold]
     own = {"temperature": np.nan, "doubt": np.nan, "uncalibrated": np.nan}
     if cell.method in MODELS:
-        model = spbn.sklearn.SPBNClassifier(**MODELS[cell.method], max_parents=MOST_PARENTS)
+        model = spbn.sklearn.SPBNClassifier(
+            **MODELS[cell.method], margins="yeo-johnson", max_parents=MOST_PARENTS
+        )
         model.fit(frame.iloc[train], classes[train])
         probabilities = model.predict_proba(frame.iloc[test])
         joint = model.predict_joint_log_proba(frame.iloc[test])

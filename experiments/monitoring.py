@@ -101,12 +101,14 @@ def as_frame(result: MonitorResult) -> pd.DataFrame:
 
 def static(rows: pd.DataFrame, reference: pd.DataFrame) -> Monitor:
     """Watch with a network of single rows."""
-    return Monitor(spbn.learn(rows, seed=0), reference, alarm=ALARM, drift=DRIFT)
+    return Monitor(spbn.learn(rows, model="spbn", seed=0), reference, alarm=ALARM, drift=DRIFT)
 
 
 def dynamic(rows: pd.DataFrame, reference: pd.DataFrame) -> Monitor:
     """Watch with a network that knows the row before."""
-    return Monitor(spbn.learn_dynamic(rows, lags=1, seed=0), reference, alarm=ALARM, drift=DRIFT)
+    return Monitor(
+        spbn.learn_dynamic(rows, model="spbn", lags=1, seed=0), reference, alarm=ALARM, drift=DRIFT
+    )
 
 
 MONITORS = {"static": static, "dynamic": dynamic}

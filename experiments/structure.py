@@ -150,7 +150,7 @@ def _learn(method: str, frame: pd.DataFrame) -> tuple[PDAG, float]:
     if method in PEERS:
         return PEERS[method](frame), float("nan")
     if method == AVERAGED:
-        structure = spbn.confidence(frame, replicates=REPLICATES).structure()
+        structure = spbn.confidence(frame, model="spbn", replicates=REPLICATES).structure()
     else:
         structure = spbn.learn(frame, **MODELS[method]).structure
     lines = sum(node_type == spbn.NodeType.LG for node_type in structure.types.values())

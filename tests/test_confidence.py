@@ -419,7 +419,7 @@ def test_what_makes_no_sense_is_refused(tmp_path):
     with pytest.raises(ArgumentError, match="seed that is a whole number"):
         spbn.confidence(FRAME, seed=None, checkpoint=tmp_path / "run.jsonl")
     with pytest.raises(ArgumentError, match=r"folds must be .*replicate 1, with half of the rows"):
-        spbn.confidence(FRAME[:20], folds=10)
+        spbn.confidence(FRAME[:20], model="spbn", folds=10)
 
 
 @pytest.mark.slow

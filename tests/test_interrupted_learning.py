@@ -14,6 +14,7 @@ from strategies import nonlinear_frame
 
 FRAME = nonlinear_frame(60, 4, seed=2)
 WHOLE = spbn.learn(FRAME)
+CLIMBED = spbn.learn(FRAME, model="spbn")
 
 
 def interrupting(monkeypatch, after):
@@ -32,22 +33,30 @@ def interrupting(monkeypatch, after):
 
 def test_every_step_is_noted_and_a_search_goes_on_after_any(tmp_path):
     path = tmp_path / "run.jsonl"
-    assert spbn.learn(FRAME, checkpoint=path) == WHOLE
+    assert spbn.learn(FRAME, model="spbn", checkpoint=path) == CLIMBED
     lines = path.read_bytes().splitlines(keepends=True)
-    assert len(lines) == 1 + len(WHOLE.search.steps)
+    assert len(lines) == 1 + len(CLIMBED.search.steps)
     for kept in (0, 1, 2, len(lines) - 1, len(lines)):
         path.write_bytes(b"".join(lines[:kept]) + b'{"oper'[: 6 * (0 < kept < len(lines))])
-        network = spbn.learn(FRAME, checkpoint=path)
-        assert network == WHOLE
-        assert network.search == WHOLE.search
-        assert network.record.settings == WHOLE.record.settings
+        network = spbn.learn(FRAME, model="spbn", checkpoint=path)
+        assert network == CLIMBED
+        assert network.search == CLIMBED.search
+        assert network.record.settings == CLIMBED.record.settings
         assert path.read_bytes() == b"".join(lines)
 
 
 def test_time_that_is_up_and_more_of_it(tmp_path):
     path = tmp_path / "run.jsonl"
-    first = spbn.learn(FRAME, max_seconds=0, checkpoint=path)
+    first = spbn.learn(FRAME, model="spbn", max_seconds=0, checkpoint=path)
     assert (first.search.stop_reason, first.structure.arcs) == ("max_seconds", ())
+    assert spbn.learn(FRAME, model="spbn", checkpoint=path).search == CLIMBED.search
+
+
+def test_time_that_is_up_for_an_order_search(tmp_path):
+    path = tmp_path / "run.jsonl"
+    first = spbn.learn(FRAME, max_seconds=0, checkpoint=path)
+    assert first.search.stop_reason == "max_seconds"
+    assert first.search.score <= WHOLE.search.score
     assert spbn.learn(FRAME, checkpoint=path).search == WHOLE.search
 
 
@@ -55,15 +64,15 @@ def test_an_interrupt_offers_the_best_network_so_far(tmp_path, monkeypatch):
     path = tmp_path / "run.jsonl"
     interrupting(monkeypatch, after=2)
     with pytest.raises(spbn.learning.LearningInterrupted) as caught:
-        spbn.learn(FRAME, checkpoint=path)
+        spbn.learn(FRAME, model="spbn", checkpoint=path)
     network = caught.value.network()
     assert network.search.stop_reason == "interrupted"
-    assert network.search.steps == WHOLE.search.steps[:2]
+    assert network.search.steps == CLIMBED.search.steps[:2]
     assert network == spbn.BayesianNetwork.fit(network.search.structure, FRAME)
     network.save(tmp_path / "m.spbn")
     loaded = spbn.BayesianNetwork.load(tmp_path / "m.spbn")
     assert loaded.search.stop_reason == "interrupted"
-    assert spbn.learn(FRAME, checkpoint=path).search == WHOLE.search
+    assert spbn.learn(FRAME, model="spbn", checkpoint=path).search == CLIMBED.search
 
 
 def test_an_interrupt_while_node_types_are_found_for_pc(monkeypatch):
@@ -78,7 +87,7 @@ def test_an_interrupt_while_node_types_are_found_for_pc(monkeypatch):
 
     monkeypatch.setattr(module, "hill_climb", interrupted)
     with pytest.raises(spbn.learning.LearningInterrupted) as caught:
-        spbn.learn(FRAME, algorithm="pc", test="plc")
+        spbn.learn(FRAME, model="spbn", algorithm="pc", test="plc")
     network = caught.value.network()
     assert network.type_search.stop_reason == "interrupted"
     assert len(network.type_search.steps) == 1
@@ -113,18 +122,21 @@ spbn.learn(pd.read_parquet({str(tmp_path / "frame.parquet")!r}), checkpoint={str
     [
         (FRAME * 2, {}, "it was made from other rows"),
         (FRAME[["d", "c", "b", "a"]], {}, "it was made from the columns"),
-        (FRAME, {"patience": 1}, "it was made with patience=5, and not with patience=1"),
+        (FRAME, {"folds": 3}, "it was made with folds=10, and not with folds=3"),
+        (FRAME, {"patience": 1}, "it was made with model='auto', and not with model='spbn'"),
+        (FRAME, {"model": "auto", "patience": 1}, "it was made with patience=5, and not with patience=1"),
         (FRAME, {"required_arcs": iter([("a", "b")])}, "it was made with required_arcs="),
         (
             FRAME,
-            {"validation": nonlinear_frame(9, 4)},
+            {"model": "spbn", "validation": nonlinear_frame(9, 4)},
             "it was made with validation=0.2, and not with validation=",
         ),
     ],
 )
 def test_a_checkpoint_of_other_work_is_refused(frame, options, message, tmp_path):
     path = tmp_path / "run.jsonl"
-    spbn.learn(FRAME, max_seconds=0, checkpoint=path)
+    model = {name: value for name, value in options.items() if name == "model"}
+    spbn.learn(FRAME, max_seconds=0, checkpoint=path, **model)
     with pytest.raises(CheckpointError, match=message):
         spbn.learn(frame, checkpoint=path, **options)
 

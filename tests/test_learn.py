@@ -66,7 +66,8 @@ def test_missing_rows_can_be_dropped():
         ({"model": "bn"}, "model must be one of"),
         ({"algorithm": "ges"}, "algorithm must be one of"),
         ({"score": "aic"}, "score must be one of"),
-        ({"score": "bic"}, "for model='gbn' only"),
+        ({"model": "spbn", "score": "bic"}, "for model='gbn' only"),
+        ({"model": "auto", "score": "bic"}, "for model='gbn' only"),
         ({"start": "normal"}, "a node type must be"),
         ({"folds": 1}, "folds must be"),
         ({"patience": -1}, "patience must be"),
@@ -120,7 +121,7 @@ def test_an_arc_that_all_rows_together_do_not_bear_is_left_out_with_a_warning():
     for seed in range(8):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            network = spbn.learn(frame, seed=seed)
+            network = spbn.learn(frame, model="spbn", seed=seed)
         assert np.isfinite(network.logpdf(frame)).all()
         if caught:
             assert "is left out" in str(caught[0].message)
@@ -134,7 +135,7 @@ def test_required_arcs_that_cannot_be_fitted_are_refused(rng):
     data = {"a": a, "c": c, "sum": a + c, "d": a - c + noise}
     arcs = [("a", "d"), ("c", "d"), ("sum", "d")]
     with pytest.raises(FitError, match="the required arc sum → d cannot be fitted"):
-        spbn.learn(data, required_arcs=arcs)
+        spbn.learn(data, model="spbn", required_arcs=arcs)
     assert {("a", "d"), ("c", "d")} <= set(spbn.learn(data, required_arcs=arcs[:2]).structure.arcs)
 
 
@@ -143,8 +144,9 @@ def test_progress_tells_every_step_and_leaves_standard_output_alone(capsys, monk
     monkeypatch.setattr(
         "rich.progress.Progress.update", lambda self, task, description, **_: shown.append(description)
     )
-    spbn.learn(FRAME, max_parents=1)  # or else the line would also speak of compiling
-    network = spbn.learn(FRAME, progress=True, max_parents=1)
+    options = {"model": "spbn", "max_parents": 1}
+    spbn.learn(FRAME, **options)  # or else the line would also speak of compiling
+    network = spbn.learn(FRAME, progress=True, **options)
     assert len(shown) == len(network.search.steps) > 0
     for number, (line, step) in enumerate(zip(shown, network.search.steps, strict=True), 1):
         assert line.startswith(
@@ -209,7 +211,8 @@ REQUIRED, FORBIDDEN = [("d", "a")], [("b", "c"), ("a", "b")]
 TIERS, POINTING_BACK = [["d"], ["a"], ["c"]], [("a", "d"), ("c", "d"), ("c", "a")]
 
 # For every parameter of `learn`, the arguments, the search that they stand for, and that for the types.
-# The same arguments without the parameter must give something else, or the case could not fail.
+# The model is "spbn" unless there is another. The same arguments without the parameter must give something
+# else, or the case could not fail.
 OPTIONS = {
     "data": [({"data": DATA[::-1]}, lambda: climbed(DATA[::-1]), None)],
     "model": [
@@ -327,7 +330,7 @@ def test_every_option_has_a_case():
     [(name, *case) for name, cases in OPTIONS.items() for case in cases],
 )
 def test_an_option_reaches_what_it_is_for(name, options, search, type_search):
-    arguments = {"data": DATA, **options}
+    arguments = {"data": DATA, "model": "spbn", **options}
     network = spbn.learn(**arguments)
     assert network.search == search()
     if type_search is not None:
@@ -343,10 +346,11 @@ def test_an_option_reaches_what_it_is_for(name, options, search, type_search):
         if parameter.name not in ("data", "progress", "checkpoint", "client")
     }
     given["algorithm"] = given["algorithm"] or ("boss" if given["model"] == "auto" else "hc")
+    given["margins"] = given["margins"] or ("auto" if given["model"] == "auto" else "none")
     if given["algorithm"] == "boss":
         given["validation"] = None
     assert network.record.settings == spbn.record.plain_settings(given)
-    without = {key: value for key, value in arguments.items() if key != name}
+    without = {"model": "spbn"} | {key: value for key, value in arguments.items() if key != name}
     try:
         other = spbn.learn(without.pop("data", DATA), **without)
     except DataError:
@@ -438,7 +442,10 @@ def distances(found):
 def test_table_1_of_the_paper_at_2000_rows():
     """Published: HMD 2, SHD 2, THMD 0, from one split."""
     results = np.array(
-        [distances(spbn.learn(paper_synthetic("2000"), seed=seed).structure) for seed in range(10)]
+        [
+            distances(spbn.learn(paper_synthetic("2000"), model="spbn", seed=seed).structure)
+            for seed in range(10)
+        ]
     )
     assert (results[:, :2] <= 2).all()
     assert np.median(results[:, 2]) == 0
@@ -449,7 +456,10 @@ def test_table_1_of_the_paper_at_2000_rows():
 def test_table_1_of_the_paper_at_10000_rows():
     """Published: the true structure and types. The split decides whether A and D become linear Gaussian."""
     results = np.array(
-        [distances(spbn.learn(paper_synthetic("10000"), seed=seed).structure) for seed in range(10)]
+        [
+            distances(spbn.learn(paper_synthetic("10000"), model="spbn", seed=seed).structure)
+            for seed in range(10)
+        ]
     )
     assert (results[:, :2] == 0).all()
     assert np.median(results[:, 2]) == 0

@@ -432,7 +432,8 @@ class BayesianNetwork(Joint, Network):
         return f"BayesianNetwork({self.structure!r})"
 
     def __str__(self) -> str:
-        return "\n".join(str(self.cpds[node]) for node in self.order if node in self._cpds)
+        nodes = [str(self.cpds[node]) for node in self.order if node in self._cpds]
+        return "\n".join(map(str, filter(None, [self.record.model, *nodes, self.margins])))
 
 
 io.READERS[None] = BayesianNetwork.from_record

@@ -17,6 +17,20 @@ from spbn.graphs.dag import Arc
 from spbn.nodes.base import NodeType
 from spbn.structure import Structure
 
+#: What the models of `learn` mean.
+MODELS = {
+    "auto": "continuous nodes have the simplest type that predicts them well: line, curve or blend",
+    "spbn": "the paper's, whose continuous nodes are linear Gaussian or CKDE",
+    "gbn": "all continuous nodes are linear Gaussian",
+    "kdebn": "all continuous nodes are CKDE",
+    "blend": "all continuous nodes are blends",
+}
+#: What their margins mean.
+MARGINS = {
+    "auto": "columns are transformed where that predicts better",
+    "yeo-johnson": "all columns are transformed",
+}
+
 
 @dataclass(frozen=True)
 class Record:
@@ -51,8 +65,10 @@ class Record:
     >>> import spbn
     >>> data = spbn.datasets.synthetic(200, seed=0)
     >>> network = spbn.learn(data, model="gbn")
-    >>> print(network.record.rows, network.record.settings["model"])
-    200 gbn
+    >>> print(network.record.rows, network.record.settings["seed"])
+    200 0
+    >>> print(network.record.model)
+    gbn: all continuous nodes are linear Gaussian
     """
 
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -67,6 +83,21 @@ class Record:
     rounds: tuple[float, ...] = ()
     left_out: int = 0
     open_directions: tuple[Arc, ...] | None = None
+
+    @property
+    def model(self) -> str | None:
+        """The model in words; None if the network was not learned, but fitted to a structure."""
+        name, types = self.settings.get("model"), self.settings.get("types")
+        if not isinstance(name, str):
+            return None
+        meaning = MODELS.get(name, "")
+        if types:
+            among = ", ".join(map(str, types)) if isinstance(types, list | tuple) else str(types)
+            meaning = f"continuous nodes have one of the types {among}"
+            if name == "auto":
+                meaning = f"continuous nodes have the simplest type that predicts them well, of {among}"
+        known = filter(None, [meaning, MARGINS.get(str(self.settings.get("margins")), "")])
+        return f"{name}: {'; '.join(known)}"
 
     @property
     def seed(self) -> Any:

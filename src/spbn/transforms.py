@@ -127,6 +127,9 @@ class Margins:
         """None if no column has a transform."""
         return self if self.columns else None
 
+    def __str__(self) -> str:
+        return f"transformed: {', '.join(self.columns)} (equations are in transformed units)"
+
     def only(self, names: Collection[str]) -> Margins:
         return Margins({name: column for name, column in self.columns.items() if name in names})
 

@@ -36,7 +36,8 @@ def test_learn_takes_constraints_and_columns(folder, run):
 
 
 def test_learn_by_pc(folder, run):
-    code, learned, _ = run("learn", "data.csv", "--algorithm", "pc", "--test", "plc", "--out", "m.spbn")
+    by_tests = ("--model", "spbn", "--algorithm", "pc", "--test", "plc")
+    code, learned, _ = run("learn", "data.csv", *by_tests, "--out", "m.spbn")
     assert code == 0
     network = BayesianNetwork.load("m.spbn")
     assert network.structure.arcs
@@ -59,13 +60,15 @@ def test_missing_rows(folder, run):
     assert BayesianNetwork.load("m.spbn") == spbn.learn(frame.drop(index=7))
 
 
-def test_show(model, run):
+@pytest.mark.parametrize(("options", "detail"), [({}, "noise"), ({"model": "spbn"}, "bandwidth")])
+def test_show(folder, run, options, detail):
+    network = spbn.learn(nonlinear_frame(150, 3), **options)
+    network.save("model.spbn")
     code, out, _ = run("show", "model.spbn")
     assert code == 0
-    network = BayesianNetwork.load("model.spbn")
     for node in network.nodes:
         assert repr(network.cpds[node]) in out
-    assert "bandwidth" in out
+    assert detail in out
     for arcs, shown in (((), ""), (network.structure.arcs[:1], "direction open: {} → {}\n")):
         record = replace(network.record, open_directions=arcs)
         network.replace(record=record).save("other.spbn")
@@ -167,7 +170,7 @@ def binary():
         (b"a,b\n1,1\n2,2\n5,5\n", r"'b' is a copy of column 'a'.* \(--drop b\)"),
         (b"a,b\n1e300,2\n-1e300,3\n1,4\n", "'a' varies too much .*: rescale it"),
         (b"a,b\n1e308,2\n-1e308,3\n1,4\n", "'a' varies too much .*: rescale it"),
-        (b"a,b\n1,2\n2,3\n4,4\n5,1\n3,3\n", "--folds must be between 2 and the number of training rows: 4"),
+        (b"a,b\n1,2\n2,3\n4,4\n5,1\n3,3\n", "--folds must be between 2 and the number of rows, 5"),
         (
             b"a,b,c\n1,x,2020-01-01\n2,y,\n",
             "'b' holds text with 2.*'c' holds dates or times: '2020-01-01'.* --drop b,c",
@@ -389,7 +392,7 @@ def test_training_rows_are_scored_without_themselves(folder, run):
 
     frame = load_wine(as_frame=True).data
     frame.to_csv("wine.csv", index=False)
-    spbn.learn(frame).save("wine.spbn")
+    spbn.learn(frame, model="spbn").save("wine.spbn")
     code, out, _ = run("score", "wine.spbn", "wine.csv", "--top", "1")
     assert code == 0
     (row,) = [line.split() for line in out.splitlines() if re.match(r"\s+\d+ +-", line)]

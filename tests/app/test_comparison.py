@@ -17,6 +17,7 @@ FRAME = nonlinear_frame(60, 3, seed=2)
 CANDIDATES = [
     *((model, "none") for model in ("spbn", "gbn", "kdebn", "blend")),
     ("blend", "yeo-johnson"),
+    ("auto", "auto"),
 ]
 
 
@@ -49,8 +50,8 @@ def test_models_are_scored_on_rows_that_they_were_not_learned_from(seed, options
         assert row["standard error"] == pytest.approx(stats.sem(logpdf), rel=1e-12)
         assert row["arcs"] == np.mean([len(structure.arcs) for structure in structures])
         types = [str(t) for structure in structures for t in structure.types.values()]
-        for name, label in (("lg", "LG"), ("ckde", "CKDE"), ("blend", "Blend")):
-            assert row[f"{label} share"] == pytest.approx(types.count(name) / len(types))
+        for name, label in (("lg", "LG"), ("ckde", "CKDE"), ("blend", "Blend"), ("curve", "Curve")):
+            assert row.get(f"{label} share", 0.0) == pytest.approx(types.count(name) / len(types))
         # A paired test looks at the mean of differences over its standard error.
         paired = stats.ttest_rel(logpdf, best)
         low, high = paired.confidence_interval(0.9)
@@ -74,7 +75,7 @@ def test_differences_are_more_certain_than_what_they_are_taken_from():
 def test_margins_are_those_of_all_models(margins):
     skewed = np.exp(FRAME[["a", "b"]])
     table = compare_models(skewed, folds=2, margins=margins).set_index(["model", "margins"])
-    models = ("spbn", "gbn", "kdebn", "blend")
+    models = ("spbn", "gbn", "kdebn", "blend", "auto")
     expected = by_hand(skewed, 2, 0, [(model, margins) for model in models])
     assert set(table.index) == set(expected)
     for candidate, (logpdf, _) in expected.items():
@@ -88,7 +89,7 @@ def test_the_scale_of_ckde_nodes_is_chosen_where_there_are_some():
         for rule in ("cv", "scott")
     )
     same = (table["log-density"] == plain["log-density"].reindex(table.index)).groupby("model").all()
-    assert same.to_dict() == {"blend": True, "gbn": True, "kdebn": False, "spbn": False}
+    assert same.to_dict() == {"auto": True, "blend": True, "gbn": True, "kdebn": False, "spbn": False}
 
 
 def test_types_that_occur_have_a_share():
@@ -121,7 +122,7 @@ def test_the_seed_reaches_learn(monkeypatch):
 
     monkeypatch.setattr("spbn.learning.comparison.learn_network", learn)
     compare_models(FRAME[["a", "b"]], folds=2, seed=7)
-    assert seeds == [7] * 10  # four models, one of them also with margins, two folds
+    assert seeds == [7] * 12  # five models, one of them also with other margins, two folds
 
 
 def test_rows_and_columns_to_leave_out():
@@ -142,7 +143,7 @@ def test_columns_that_are_named_as_discrete():
 
 
 def test_what_makes_no_sense_is_refused():
-    with pytest.raises(ArgumentError, match="compare_models learns every model"):
+    with pytest.raises(ArgumentError, match="compare_models learns several models"):
         compare_models(FRAME, model="gbn")
     with pytest.raises(ArgumentError, match="margins must be one of 'none', 'yeo-johnson', 'auto'"):
         compare_models(FRAME, margins="box-cox")

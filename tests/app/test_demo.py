@@ -27,7 +27,7 @@ def test_the_demo_tells_what_it_found(tmp_path, run, monkeypatch):
     code, out, err = run("demo", "--folder", tmp_path)
     assert (code, err) == (0, "")
     network = spbn.BayesianNetwork.load(tmp_path / "spbn-demo.spbn")
-    assert network == spbn.learn(small, seed=2)
+    assert network == spbn.learn(small, model="spbn", seed=2)
     truth = spbn.datasets.synthetic_logpdf(small).sum()
     fitted = spbn.BayesianNetwork.fit(spbn.datasets.synthetic_structure(), small).loglik(small)
     assert f"{truth:.2f}" in out

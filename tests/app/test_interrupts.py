@@ -25,7 +25,7 @@ def interrupted(folder, monkeypatch):
     return folder
 
 
-LEARN = ("learn", "data.csv", "--checkpoint", "run.jsonl")
+LEARN = ("learn", "data.csv", "--model", "spbn", "--checkpoint", "run.jsonl")
 
 
 def test_without_a_terminal_it_is_saved(interrupted, run):
@@ -61,7 +61,7 @@ def test_the_search_goes_on_from_its_checkpoint(interrupted, run):
     run(*LEARN)
     code, _, _ = run(*LEARN, "--out", "m.spbn")
     assert code == 0
-    run("learn", "data.csv", "--out", "whole.spbn")
+    run("learn", "data.csv", "--model", "spbn", "--out", "whole.spbn")
     assert spbn.BayesianNetwork.load("m.spbn").search == spbn.BayesianNetwork.load("whole.spbn").search
 
 

@@ -25,7 +25,7 @@ def over_time(folder):
 def test_show(over_time, run):
     code, out, _ = run("show", "time.spbn")
     assert code == 0
-    assert out.startswith("a row given the 2 rows before it:\n2 nodes (")
+    assert out.startswith(f"{over_time.static.record.model}\na row given the 2 rows before it:\n2 nodes (")
     assert ", 4 inputs, " in out
     assert "the first 2 rows of a series:\n4 nodes" in out
     for cpd in over_time.transition.cpds.values():
@@ -180,7 +180,12 @@ def test_compact(over_time, run):
     assert code == 0, err
     assert out.startswith("compact model written to small.spbn: ")
     small = spbn.DynamicNetwork.load("small.spbn")
-    assert small == over_time.compact(0.01, others="keep") != over_time
+    assert small == over_time.compact(0.01, others="keep")
+    kernels = spbn.learn_dynamic(threshold(100), model="spbn", lags=2, folds=3)
+    kernels.save("time.spbn")
+    assert run("compact", "time.spbn", "--out", "small.spbn", "--others", "keep", "--tolerance", 0.01)[0] == 0
+    small = spbn.DynamicNetwork.load("small.spbn")
+    assert small == kernels.compact(0.01, others="keep") != kernels
 
 
 def test_a_search_goes_on(over_time, run):

@@ -69,10 +69,19 @@ def test_a_notebook_shows_how_much_is_done(notebook, shown):
 def test_a_notebook_shows_the_steps_of_a_search(notebook):
     import spbn
 
-    network = spbn.learn(spbn.datasets.synthetic(60, seed=0), folds=3, progress=True)
+    network = spbn.learn(spbn.datasets.synthetic(60, seed=0), model="spbn", folds=3, progress=True)
     steps = [html for html in notebook if "step " in html]
     assert len(steps) == len(network.search.steps)
     assert "score" in steps[0]
+    assert notebook[-1] == ""
+
+
+def test_a_notebook_shows_the_sweeps_of_an_order_search(notebook):
+    import spbn
+
+    spbn.learn(spbn.datasets.synthetic(60, seed=0), folds=3, progress=True)
+    sweeps = [html for html in notebook if "sweep " in html]
+    assert "restart 1, sweep 1: score" in sweeps[0]
     assert notebook[-1] == ""
 
 

@@ -77,7 +77,8 @@ def test_every_option_is_one_of_the_command_line():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("--folds 1", "--folds must be between 2 and the number of training rows: 120"),
+        ("--folds 1", "--folds must be between 2 and the number of rows, 150"),
+        ("--folds 1 --model spbn", "--folds must be between 2 and the number of training rows: 120"),
         ("--seed -1", "--seed must be a whole number, 0 or more. Got -1 instead."),
         ("--patience -1", "--patience must be a whole number, 0 or more. Got -1 instead."),
         ("--max-parents -1", "--max-parents must be a whole number, 0 or more. Got -1 instead."),
@@ -89,7 +90,10 @@ def test_every_option_is_one_of_the_command_line():
         ("--test t", "--test must be one of 'plc', 'rcot', 'cmiknn'. Got 't' instead."),
         ("--start up", "--start must be 'lg', 'ckde', 'blend', 'discrete' or 'curve'. Got 'up' instead."),
         ("--score aic", "--score must be one of 'cv', 'bic', 'bge'. Got 'aic' instead."),
-        ("--score bic", "--score bic is for --model gbn only. Got --model spbn: use --score cv."),
+        (
+            "--score bic --model spbn",
+            "--score bic is for --model gbn only. Got --model spbn: use --score cv.",
+        ),
         ("--bandwidth wide", "'--bandwidth': 'wide' is not one of 'scott', 'silverman', 'cv'."),
         ("--missing fill", "'--missing': 'fill' is not one of 'error', 'drop', 'impute'."),
         ("--algorithm pc --max-parents 2", "--max-parents can be given with --algorithm hc only"),

@@ -32,6 +32,7 @@ def test_a_shared_search_finds_what_one_of_its_own_does(bench, procedure):
 def test_types_are_searched_on_the_graph_of_pc(bench, procedure):
     network = spbn.learn(
         bench.data,
+        model="spbn",
         algorithm="pc",
         test="plc",
         start="lg" if procedure.model == "SPBN-LG" else "ckde",

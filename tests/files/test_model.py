@@ -128,7 +128,7 @@ def test_open_directions_come_along(tmp_path):
 
 def test_files_without_a_search_are_read(tmp_path):
     path = tmp_path / "model.spbn"
-    network = spbn.learn(nonlinear_frame(120, 3), algorithm="pc", test="plc")
+    network = spbn.learn(nonlinear_frame(120, 3), model="spbn", algorithm="pc", test="plc")
     network.save(path)
     rewritten(path, lambda d: (d.pop("pc"), d.pop("type_search")))
     loaded = BayesianNetwork.load(path)

@@ -16,9 +16,9 @@ from spbn.learning.stability import CLEAR_DIRECTION, DISPUTED, EQUIVALENT
 
 #: Options of `spbn learn` for the model of every table.
 MODELS = {
-    "synthetic": (),
+    "synthetic": ("--model", "spbn"),
     "iris": ("--model", "blend", "--folds", "3", "--margins", "yeo-johnson"),
-    "towns": ("--folds", "4"),
+    "towns": ("--model", "spbn", "--folds", "4"),
     "holes": ("--model", "gbn", "--missing", "impute"),
     "series": ("--model", "gbn", "--lags", "1", "--series", "machine", "--drop", "t"),
 }
@@ -46,10 +46,12 @@ _COMPARED = {
     "series": ("--folds", "2", "--columns", "a,b", "--margins", "yeo-johnson"),
 }
 _CLASSIFIED = {
-    "iris": ("--target", "kind", "--folds", "2"),
+    "iris": ("--target", "kind", "--model", "blend", "--folds", "2"),
     "towns": ("--target", "size", "--model", "gbn", "--structure", "augmented", "--test", "new-towns.csv"),
     "series": ("--target", "machine", "--model", "spbn", "--drop", "t", "--no-calibrate", "--folds", "2"),
 }
+#: Models that version 0.2 compared.
+_MODELS = ("--models", "spbn,gbn,kdebn,blend")
 
 
 def _cases():
@@ -60,7 +62,7 @@ def _cases():
         yield f"plot-{name}", ("plot", model, "--out", "graph.svg")
         yield f"report-{name}", ("report", model, "--out", "report.html")
         yield f"sample-{name}", ("sample", model, "-n", "3", "--seed", "2")
-        yield f"compare-{name}", ("compare", data, *_COMPARED[name])
+        yield f"compare-{name}", ("compare", data, *_MODELS, *_COMPARED[name])
         yield f"watch-{name}", ("watch", model, new, "--reference", data, "--alarm", "0.05", "--all")
         yield (
             f"compact-{name}",
@@ -73,16 +75,18 @@ def _cases():
             yield f"score-{name}", ("score", model, new, "--top", "3", *detail)
             yield f"explore-{name}", ("explore", model, "-n", "50", "--no-open")
             drop = ("--missing", "drop") if name == "holes" else ()
-            yield f"confidence-{name}", ("confidence", data, "--replicates", "3", "--folds", "3", *drop)
+            replicates = ("--replicates", "3", "--folds", "3")
+            yield f"confidence-{name}", ("confidence", data, "--model", "spbn", *replicates, *drop)
         if name in _CLASSIFIED:
-            yield f"classify-{name}", ("classify", data, *_CLASSIFIED[name])
+            yield f"classify-{name}", ("classify", data, "--margins", "yeo-johnson", *_CLASSIFIED[name])
     yield "impute-holes", ("impute", "holes.spbn", "holes.csv", "--out", "full.csv", "--draws", "2")
     yield "impute-towns", ("impute", "towns.spbn", "holes-towns.csv", "--out", "full.csv")
     yield (
         "forecast-series",
         ("forecast", "series.spbn", "series.csv", "--steps", "3", "-n", "50", "--event", "a>0"),
     )
-    yield "learn-pc", ("learn", "synthetic.csv", "--algorithm", "pc", "--test", "plc", "--require", "A:C")
+    by_tests = ("--model", "spbn", "--algorithm", "pc", "--test", "plc")
+    yield "learn-pc", ("learn", "synthetic.csv", *by_tests, "--require", "A:C")
     yield "demo", ("demo",)
 
 

@@ -14,7 +14,7 @@ def _start():
     return spbn.Structure("ABCDE", CHAIN, types)
 
 
-#: Name of the case: table, and the arguments of `learn`.
+#: Name of the case: table, and the arguments of `learn`. The model is "spbn" unless there is another.
 STATIC = {
     "spbn": ("synthetic", {}),
     "spbn-seed": ("synthetic", {"seed": 3}),
@@ -97,7 +97,8 @@ CASES = {**STATIC, **DYNAMIC}
 
 def arguments(name):
     """Return the arguments of a search; those that take work to make are made now."""
-    return {key: value() if callable(value) else value for key, value in CASES[name][1].items()}
+    given = {"model": "spbn", **CASES[name][1]}
+    return {key: value() if callable(value) else value for key, value in given.items()}
 
 
 def network(name):

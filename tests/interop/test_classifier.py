@@ -122,10 +122,10 @@ def test_probabilities(structure, calibrate):
 @pytest.mark.slow
 def test_every_class_has_the_network_of_its_rows():
     frame, labels, _ = two_classes(200)
-    model = SPBNClassifier(max_parents=1, patience=1, seed=4).fit(frame, np.where(labels, "yes", "no"))
+    options = {"model": "blend", "margins": "yeo-johnson", "max_parents": 1, "patience": 1, "seed": 4}
+    model = SPBNClassifier(**options).fit(frame, np.where(labels, "yes", "no"))
     for label, name in enumerate(["no", "yes"]):
         rows = frame[labels == label]
-        options = {"model": "blend", "margins": "yeo-johnson", "max_parents": 1, "patience": 1, "seed": 4}
         expected = spbn.learn(rows, **options)
         assert model.networks_[name].structure == expected.structure
         np.testing.assert_allclose(

@@ -93,7 +93,8 @@ def test_the_engine_reaches_learn():
 
 def test_few_rows_have_fewer_folds_and_other_kinds_of_folds_are_passed_on():
     few = FRAME[:8]
-    assert SPBNDensity().fit(few).network_.record.settings["folds"] == 6
+    assert SPBNDensity().fit(few).network_.record.settings["folds"] == 8
+    assert SPBNDensity(model="spbn").fit(few).network_.record.settings["folds"] == 6
     estimator = SPBNDensity(validation=FRAME[20:30], folds=[0, 1] * 10, patience=0).fit(FRAME[:20])
     assert estimator.network_ == spbn.learn(
         FRAME[:20], validation=FRAME[20:30], folds=[0, 1] * 10, patience=0

@@ -90,11 +90,12 @@ def test_discrete_nodes_stay_what_they_are():
 
 def test_after_pc():
     frame = linear_frame(500, 0, "laplace")
-    network = spbn.learn(frame, algorithm="pc", test="plc", type_selection="normality")
+    options = {"model": "spbn", "algorithm": "pc", "test": "plc", "type_selection": "normality"}
+    network = spbn.learn(frame, **options)
     structure = spbn.Structure("abc", network.structure.arcs)
     assert network.structure == types_by_normality(structure, frame)
     assert network.type_search is None
-    strict = spbn.learn(frame, algorithm="pc", test="plc", type_selection="normality", alpha=1e-9)
+    strict = spbn.learn(frame, **options, alpha=1e-9)
     assert strict.structure == types_by_normality(strict.structure, frame, level=1e-9)
 
 
@@ -129,4 +130,4 @@ def test_models_are_compared_with_types_by_a_test():
     table = spbn.compare_models(
         linear_frame(60, 0), folds=2, algorithm="pc", test="plc", type_selection="normality"
     )
-    assert set(table["model"]) == {"spbn", "gbn", "kdebn", "blend"}
+    assert set(table["model"]) == {"spbn", "gbn", "kdebn", "blend", "auto"}

@@ -62,6 +62,7 @@ def test_settings_survive_as_plain_data(options):
 @pytest.mark.slow
 @given(VALUES, VALUES)
 def test_what_is_replaced_and_what_is_not(options, changes):
+    options = {"model": "spbn", **options}
     settings = LearnSettings(**options)
     changed = settings.replace(**changes)
     assert changed == LearnSettings(**{**options, **changes})
@@ -126,7 +127,7 @@ def test_iterators_are_read_once_and_kept():
             "seed must be an int, 0 or more, or a numpy.random.Generator. Got -1 instead.",
         ),
         (
-            {"score": "bic"},
+            {"model": "spbn", "score": "bic"},
             "score",
             "score='bic' is for model='gbn' only. Got model='spbn': use score='cv'.",
         ),
@@ -136,7 +137,7 @@ def test_iterators_are_read_once_and_kept():
             "max_parents and checkpoint can be given with algorithm='hc' only, not with 'pc'.",
         ),
         (
-            {"algorithm": "boss", "validation": 0.3},
+            {"model": "spbn", "algorithm": "boss", "validation": 0.3},
             "validation",
             "validation cannot be given with algorithm='boss', which holds out no rows.",
         ),
@@ -146,7 +147,7 @@ def test_iterators_are_read_once_and_kept():
             "validation cannot be given with model='auto', which holds out no rows.",
         ),
         (
-            {"penalty": 2.0},
+            {"model": "spbn", "penalty": 2.0},
             "penalty",
             "penalty is for score='cv' without validation rows (validation=None).",
         ),

@@ -174,7 +174,7 @@ def test_a_network_found_by_pc(plain_network, tests_run):
 
 @pytest.mark.slow
 def test_the_search_over_types_after_pc(plain_frame, tmp_path):
-    found = spbn.learn(plain_frame, algorithm="pc", test="plc", start="ckde")
+    found = spbn.learn(plain_frame, model="spbn", algorithm="pc", test="plc")
     assert found.type_search.steps
     found.save(tmp_path / "m.spbn")
     for network in (found, spbn.BayesianNetwork.load(tmp_path / "m.spbn")):
@@ -305,13 +305,16 @@ def test_provenance(plain_frame):
     record = network.record
     assert "120 rows, 3 columns" in text
     assert record.data_hash in text
-    assert 'folds = 3, patience = 2, forbidden_arcs = [["a", "c"]]' in text
+    assert 'model = spbn, folds = 3, patience = 2, forbidden_arcs = [["a", "c"]]' in text
     assert "Seed7" in text
     for name, version in record.versions.items():
         assert f"{name} {version}" in text
     assert f"{record.seconds:.1f} seconds" in text
-    default = Page(render(spbn.learn(plain_frame, model="spbn"), data=plain_frame)).text("dd")
-    assert "all at their defaults" in default
+    for model in ("auto", "spbn"):
+        default = Page(render(spbn.learn(plain_frame, model=model), data=plain_frame)).text("dd")
+        assert f"model = {model}, all others at their defaults" in default
+    fitted = spbn.BayesianNetwork.fit(network.structure, plain_frame)
+    assert "all at their defaults" in Page(render(fitted, data=plain_frame)).text("dd")
 
 
 @pytest.mark.slow
@@ -327,7 +330,10 @@ def test_why_a_search_stopped(network, frame, plain_network):
     from spbn.report.content import describe
 
     steps = len(network.search.steps)
-    assert how_learned(describe(network)).startswith(f"Learned by hill climbing in {steps} steps; it stopped")
+    assert how_learned(describe(network)).startswith(f"Learned by order search in {steps} steps; it stopped")
+    climbed = spbn.learn(frame, model="spbn", folds=3, seed=1)
+    steps = len(climbed.search.steps)
+    assert how_learned(describe(climbed)).startswith(f"Learned by hill climbing in {steps} steps; it stopped")
     score = spbn.scores.CVLikelihood(frame, folds=3)
     start = spbn.Structure(frame.columns)
     result = spbn.search.hill_climb(score, start, max_steps=0)

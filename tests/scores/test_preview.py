@@ -81,11 +81,11 @@ def test_rough_estimates_lead_to_the_same_steps(seed: int, monkeypatch: pytest.M
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize(
     "settings", [{}, {"model": "blend"}, {"bandwidth": "silverman"}, {"types": ("lg", "curve")}], ids=str
-)
+)  # of the model "spbn", unless there is another
 def test_search_takes_the_same_steps(
     table: str, settings: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = TABLES[table]()
+    data, settings = TABLES[table](), {"model": "spbn", **settings}
     in_full = spbn.learn(data, **settings)
     settled = []
     monkeypatch.setattr(likelihood, "FEWEST_ROWS", 1_000)

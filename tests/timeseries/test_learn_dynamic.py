@@ -64,7 +64,7 @@ def test_the_score_is_that_of_the_blocks():
     from spbn.tables.reader import as_table
 
     frame = threshold(200)
-    dynamic = spbn.learn_dynamic(frame, lags=1, folds=4, seed=2)
+    dynamic = spbn.learn_dynamic(frame, model="spbn", lags=1, folds=4, seed=2)
     search = dynamic.transition.search
     windows = runs_of(frame, series=None, time=None).windows(2)
     split = blocked_split(windows, folds=4, validation=0.2, seed=2)
@@ -73,6 +73,25 @@ def test_the_score_is_that_of_the_blocks():
     assert search.score == pytest.approx(score.total(search.structure), abs=1e-8)
     held_out = HoldoutLikelihood(rows.take(split.training), validation=rows.take(split.validation))
     assert search.validation_score == pytest.approx(held_out.total(search.structure), abs=1e-8)
+
+
+def test_all_blocks_are_scored_where_no_rows_are_held_out():
+    from spbn.scores import BestType, CVLikelihood
+    from spbn.tables.lags import blocked_split, runs_of
+    from spbn.tables.reader import as_table
+
+    frame = threshold(200)
+    dynamic = spbn.learn_dynamic(frame, lags=1, folds=4, seed=2, margins="none")
+    windows = runs_of(frame, series=None, time=None).windows(2)
+    split = blocked_split(windows, folds=4, validation=None, seed=2)
+    assert len(split.validation) == 0
+    rows = as_table(dynamic.lagged(frame)).take(split.training)
+    likelihood = CVLikelihood(rows, folds=split.folds, penalty="auto")
+    score = BestType(likelihood, cost=likelihood.penalty)
+    search = dynamic.transition.search
+    structure = spbn.Structure(search.structure.nodes, search.structure.arcs, inputs=search.structure.inputs)
+    assert search.score == pytest.approx(score.total(structure), abs=1e-8)
+    assert score.best_types(structure) == search.structure
 
 
 FRAME = autoregression(90).assign(c=lambda f: np.sin(f["a"]) + 0.3 * f["b"].shift(1, fill_value=0.0))
@@ -239,21 +258,22 @@ def test_short_runs_between_gaps_are_mentioned():
 
 
 @pytest.mark.parametrize("when", [0, 1])
-def test_interrupts_leave_a_network(monkeypatch, when):
+@pytest.mark.parametrize(("name", "model"), [("hill_climb", "spbn"), ("order_search", "auto")])
+def test_interrupts_leave_a_network(monkeypatch, name, model, when):
     """Ctrl-C in either search: what was found so far can be had."""
-    original, calls = spbn.search.hill_climb, []
+    original, calls = getattr(spbn.search, name), []
 
-    def hill_climb(*arguments, **options):
+    def search(*arguments, **options):
         found = original(*arguments, **options)
         calls.append(found)
         if len(calls) - 1 == when:
             raise SearchInterrupted(found)
         return found
 
-    monkeypatch.setattr(sys.modules["spbn.learning.learn"], "hill_climb", hill_climb)
+    monkeypatch.setattr(sys.modules["spbn.learning.learn"], name, search)
     frame = threshold(120)
     with pytest.raises(spbn.learning.LearningInterrupted) as caught:
-        spbn.learn_dynamic(frame, folds=3)
+        spbn.learn_dynamic(frame, model=model, folds=3)
     dynamic = caught.value.network()
     assert isinstance(dynamic, spbn.DynamicNetwork)
     assert dynamic.transition.structure == calls[0].structure

@@ -32,6 +32,9 @@ FRAME = nonlinear_frame(120, 4)
     "settings",
     [
         {},
+        {"model": "spbn"},
+        {"start": "lg"},
+        {"types": ["lg", "curve"]},
         {"model": "blend", "max_parents": 1},
         {"model": "gbn"},
         {"model": "gbn", "score": "cv"},
@@ -81,9 +84,9 @@ def test_estimates_come_from_workers_too(client, monkeypatch):
         "spbn.scores.likelihood.Preview.gains",
         lambda self, new, old: asked.append(threading.current_thread().name) or original(self, new, old),
     )
-    here = spbn.learn(FRAME, folds=2)
+    here = spbn.learn(FRAME, model="spbn", folds=2)
     of_here = len(asked)
-    there = spbn.learn(FRAME, folds=2, client=client)
+    there = spbn.learn(FRAME, model="spbn", folds=2, client=client)
     assert there.search == here.search
     assert of_here
     assert asked[of_here:]

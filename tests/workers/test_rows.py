@@ -194,6 +194,19 @@ def test_an_order_search_finds_the_same_without_validation_rows(folder, model):
     assert tuple(found.open_directions()) == expected
 
 
+def test_the_default_model_has_the_margins_of_a_table_in_memory(tmp_path, client):
+    skewed = FRAME[["A", "B", "C"]].assign(A=np.exp(FRAME["A"] - FRAME["A"].mean()))
+    found = spbn.distributed.learn(written(tmp_path / "data", skewed), client=client, folds=5)
+    settings = found.record.settings
+    assert (settings["model"], settings["margins"], settings["algorithm"]) == ("auto", "auto", "boss")
+    in_memory = spbn.learn(skewed, folds=5, max_parents=2)
+    assert set(found.margins.columns) == set(in_memory.margins.columns)
+    assert "A" in found.margins.columns
+    assert found.structure.arcs == in_memory.structure.arcs
+    implied = spbn.distributed.learn(tmp_path / "data", folds=2, patience=0, max_parents=0)
+    assert (implied.record.settings["model"], implied.margins) == ("spbn", None)
+
+
 def test_labels_depend_on_the_part_and_the_seed_alone():
     deal = FoldAssignment(3, 4, 0.25)
     labels = deal.labels(5, 1001)
@@ -438,7 +451,7 @@ def test_a_worker_that_dies_changes_nothing(folder, processes, monkeypatch):
         ({"model": "hybrid"}, "model must be one of 'spbn', 'gbn', 'kdebn', 'blend'"),
         ({"bandwidth": "cv"}, "bandwidth must be one of 'scott', 'silverman'"),
         ({"missing": "impute"}, "missing must be one of 'error', 'drop'"),
-        ({"score": "bic"}, "score='bic' is for model='gbn' only"),
+        ({"model": "spbn", "score": "bic"}, "score='bic' is for model='gbn' only"),
         ({"max_parents": 3}, "max_parents must be at most 2 where rows are over workers"),
         ({"max_parents": None}, "max_parents must be at most 2"),
         ({"folds": 1}, "folds must be between 2 and 100"),

@@ -156,6 +156,26 @@ def _notebook_line(title: str, total: int | None) -> Iterator[Show]:
 @contextmanager
 def search_progress(shown: bool, patience: int) -> Iterator[Callable[[Any], None] | None]:
     """Give the `on_step` of a search that updates a progress line; None where nothing is to be shown."""
+
+    def describe(step: Any) -> str:
+        misses = f", {step.misses} of {patience} misses" if step.misses else ""
+        scores = f"score {step.score:.1f}, validation {step.validation_score:.1f}{misses}"
+        return printable(f"step {step.number}: {scores}; {step.operator}")
+
+    with _line_progress(shown, describe) as on_step:
+        yield on_step
+
+
+@contextmanager
+def sweep_progress(shown: bool) -> Iterator[Callable[[Any], None] | None]:
+    """Give the `on_sweep` of an order search that updates a progress line; None if nothing is to be shown."""
+    with _line_progress(shown, str) as on_sweep:
+        yield on_sweep
+
+
+@contextmanager
+def _line_progress(shown: bool, describe: Callable[[Any], str]) -> Iterator[Callable[[Any], None] | None]:
+    """Give a function that describes what it is given in a progress line, which speaks of compiling, too."""
     if not shown:
         yield None
         return
@@ -164,11 +184,9 @@ def search_progress(shown: bool, patience: int) -> Iterator[Callable[[Any], None
     now = "scoring the first candidates"
     with working(True, now) as show:
 
-        def on_step(step: Any) -> None:
+        def on_progress(done: Any) -> None:
             nonlocal now
-            misses = f", {step.misses} of {patience} misses" if step.misses else ""
-            scores = f"score {step.score:.1f}, validation {step.validation_score:.1f}{misses}"
-            now = printable(f"step {step.number}: {scores}; {step.operator}")
+            now = describe(done)
             show(now)
 
         def on_compilation(under_way: bool) -> None:
@@ -176,17 +194,7 @@ def search_progress(shown: bool, patience: int) -> Iterator[Callable[[Any], None
                 show(COMPILING if under_way else now)
 
         with watching_compilation(on_compilation):
-            yield on_step
-
-
-@contextmanager
-def sweep_progress(shown: bool) -> Iterator[Callable[[Any], None] | None]:
-    """Give the `on_sweep` of an order search that updates a progress line; None if nothing is to be shown."""
-    if not shown:
-        yield None
-        return
-    with working(True, "scoring the first candidates") as show:
-        yield lambda sweep: show(str(sweep))
+            yield on_progress
 
 
 @contextmanager

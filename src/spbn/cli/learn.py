@@ -31,7 +31,7 @@ from spbn.cli.command import (
 from spbn.cli.show import SHOWN_CASES, give_network, write_report_to
 from spbn.cli.sources import Source, place
 from spbn.errors import ArgumentError, DataError, argument, quoted
-from spbn.learning.settings import OPTIONS
+from spbn.learning.settings import MODELS, OPTIONS
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -177,7 +177,7 @@ def demo(answer: Answer, folder: Path) -> None:
     truth = spbn.datasets.synthetic_structure()
     fitted = spbn.BayesianNetwork.fit(truth, train)
     start = clock.perf_counter()
-    learned = spbn.learn(train, seed=DEMO_SEED, progress=sys.stderr.isatty())
+    learned = spbn.learn(train, model="spbn", seed=DEMO_SEED, progress=sys.stderr.isatty())
     seconds = clock.perf_counter() - start
     found = {
         "true_density": float(spbn.datasets.synthetic_logpdf(test).sum()),
@@ -330,24 +330,33 @@ def _use_threads(count: int) -> None:
     one_table=True,
     folds={"help": "Number of folds for the comparison."},
     margins={
-        "default": None,
-        "help": "Transform of every column, for all models. By default none, and blend also with "
-        "'yeo-johnson'.",
+        "help": "Transform of every column, for all models. By default auto for auto and none for the "
+        "others, and blend also with 'yeo-johnson'.",
     },
     missing=options.MISSING_ROWS,
 )
+@click.option(
+    "--models",
+    multiple=True,
+    help=f"Models to compare, separated by commas: auto,gbn. May be repeated. Default: {', '.join(MODELS)}.",
+)
 @options.workers_option
 @options.scheduler_option
-def compare(answer: Answer, lesson: options.Lesson, workers: int | None, scheduler: str | None) -> None:
-    """Compare kinds of networks on rows that they have not seen.
-
-    The kinds are Gaussian, KDE, semiparametric and blend networks.
+def compare(
+    answer: Answer,
+    lesson: options.Lesson,
+    models: tuple[str, ...],
+    workers: int | None,
+    scheduler: str | None,
+) -> None:
+    """Compare models on rows that they have not seen.
 
     [dim]spbn compare wine.csv --folds 5[/]
     """
     from spbn.learning.comparison import compare_models
 
     frame, settings = lesson.read()
+    settings["models"] = options.names_in("--models", models) or list(MODELS)
     with options.client_of(workers, scheduler) as client:
         found = compare_models(frame, progress=sys.stderr.isatty(), client=client, **settings)
     named = found.rename(columns=lambda name: str(name).replace("-", "_").replace(" ", "_"))
@@ -391,8 +400,6 @@ def _in_words(shares: pd.Series[Any]) -> str:
 @options.learning_options(
     but=("folds", "missing"),
     one_table=True,
-    model={"default": "blend"},
-    margins={"default": "yeo-johnson"},
     test={"flag": "--independence-test"},
 )
 @click.option("--target", required=True, help="The column with the classes.")

@@ -46,12 +46,19 @@ def give_network(answer: Answer, network: Network, *, details: bool = False) -> 
 
 
 def _show_network(network: Network, details: bool) -> None:
+    model = network.parts[0].record.model
+    if model is not None:
+        say(model)
+    _show_parts(network, details)
+
+
+def _show_parts(network: Network, details: bool) -> None:
     from spbn.search import PCResult, SearchResult
 
     if network.is_dynamic:
         before = "row" if network.lags == 1 else f"{network.lags} rows"
         say(f"a row given the {before} before it:")
-        _show_network(network.row_network, details)
+        _show_parts(network.row_network, details)
         say("", f"the first {before} of a series:")
     network = network.parts[0]
     _show_nodes(network, details)
@@ -83,6 +90,8 @@ def _show_nodes(network: BayesianNetwork, details: bool) -> None:
         legends[description.legend] = None
     for legend in filter(None, legends):
         say("", legend, style="dim")
+    if network.margins is not None:
+        say("", str(network.margins), style="dim")
     arcs = [f"{source} → {target}" for source, target in network.open_directions()]
     if arcs:
         more = f" and {len(arcs) - SHOWN_CASES} more" if len(arcs) > SHOWN_CASES else ""

@@ -26,7 +26,7 @@ from spbn._base.lazy import pd
 from spbn.diagnostics.rows import Evidence, reasons, settings_of
 from spbn.errors import ArgumentError, DataError, Naming, SpbnError, in_python, quoted, render, setting
 from spbn.graphs.dag import Arc
-from spbn.learning.settings import MODELS, LearnSettings
+from spbn.learning.settings import MODELS, LearnSettings, Model
 from spbn.learning.stability import Confidence
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import NodeType
@@ -320,7 +320,9 @@ def early_stop(
     last = search.steps[-1].structure if search.steps else search.structure
     if not {*last.nodes, *last.used_inputs} <= set(table.names):
         return None
-    tried = {**LearnSettings().plain(), **(settings or {})}
+    # If nothing else is known, hill climbing was for the paper's model, which is what it was made for.
+    model: Model = "auto" if search.stop_reason == NO_BETTER_ORDER else "spbn"
+    tried = {**LearnSettings(model=model).plain(), **(settings or {})}
     nodes, arcs = len(search.structure.nodes), len(search.structure.arcs)
     few = nodes > 1 and arcs <= FEW_ARCS * nodes and tried["max_parents"] != 0
     if not search.steps:
@@ -414,8 +416,8 @@ def _advice(search: SearchResult, tried: Mapping[str, Any]) -> list[str]:
 
 def _other_start(tried: Mapping[str, Any]) -> NodeType | None:
     """Return the type to start from instead, if the search started from the usual one and may have both."""
-    usual = LearnSettings().start_type
-    if tried["start"] != usual:
+    usual = LearnSettings(model="spbn").start_type
+    if tried["start"] != usual or tried["model"] == "auto":  # whose search has no types to start from
         return None
     other = NodeType.parse(usual.alternative)
     try:

@@ -1,4 +1,4 @@
-"""Gaussian, KDE, semiparametric and blend networks side by side, on rows that they have not seen."""
+"""All models side by side, on rows that they have not seen."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ import pandas as pd
 
 from spbn._base import display
 from spbn._base.arrays import FloatArray, IntArray, Seed, generator
+from spbn._base.checks import choice
 from spbn._base.display import counting_progress
 from spbn.dask.client import Executor, require_client
-from spbn.errors import ArgumentError, setting
+from spbn.errors import ArgumentError, argument, setting
 from spbn.learning.learn import learn_network
-from spbn.learning.settings import MODELS, LearnSettings, MarginsName, Model, shows_options
+from spbn.learning.settings import MODELS, OPTIONS, LearnSettings, MarginsName, Model, shows_options
 from spbn.nodes.base import NodeType
 from spbn.structure import Structure
 from spbn.tables.reader import Missing, TableLike, as_table
@@ -51,6 +52,7 @@ class Trial:
 def compare_models(
     data: TableLike,
     *,
+    models: Model | Sequence[Model] = tuple(MODELS),
     folds: int = 10,
     margins: MarginsName | None = None,
     seed: Seed = 0,
@@ -65,11 +67,13 @@ def compare_models(
 
     Parameters
     ----------
+    models
+        The models to compare; all by default.
     folds
         The number of outer folds. The cross-validated likelihood in `learn` has 10 folds of its own.
     margins
-        The margins of all models, "none", "yeo-johnson" or "auto". By default none have any, and blend is
-        also learned with "yeo-johnson".
+        The margins of all models, "none", "yeo-johnson" or "auto". By default they are those of the model,
+        "auto" for auto and "none" for the others, and blend is also learned with "yeo-johnson".
     seed
         Decides which row goes into which fold, and is the seed of `learn` in every fold.
     missing, drop, discrete
@@ -77,7 +81,7 @@ def compare_models(
     client
         A `dask.distributed.Client` whose workers learn the models of the folds, each with the whole table.
     options
-        Further arguments of `learn`, for all models and folds.
+        Further arguments of `learn`, for all folds and for all models that have a use for them.
 
     Returns
     -------
@@ -94,20 +98,21 @@ def compare_models(
     --------
     >>> import spbn
     >>> data = spbn.datasets.synthetic(200, seed=0)
-    >>> table = spbn.compare_models(data, folds=2, patience=0)
-    >>> print(table[["model", "margins"]].head(2).to_string(index=False))
-    model     margins
-    blend        none
-    blend yeo-johnson
+    >>> table = spbn.compare_models(data, models=["auto", "spbn", "gbn"], folds=2)
+    >>> print(table[["model", "margins"]].to_string(index=False))
+    model margins
+     auto    auto
+     spbn    none
+      gbn    none
     """
     if client is not None:
         require_client(client)
     if "model" in options:
         raise ArgumentError(
-            f"compare_models learns every model. Leave out {setting('model', options['model'])}."
+            f"compare_models learns several models: give {argument('models')} to choose some of them, and "
+            f"leave out {setting('model', options['model'])}."
         )
-    settings = LearnSettings.of("compare_models", options)
-    candidates = _candidates(settings, margins)
+    candidates = _candidates(models, margins, LearnSettings.of("compare_models", options))
     table = as_table(data, training=True, missing=missing, drop=drop, discrete=discrete)
     require_distinct(table)
     labels = fold_labels(table.rows, folds, generator(seed), discrete=table.level_codes)
@@ -130,7 +135,8 @@ def compare_models(
         )
         logpdf = np.empty(table.rows)
         logpdf[np.concatenate(folds_of_rows)] = np.concatenate(values)
-        trials.append(Trial(candidate.model, candidate.margins, logpdf, structures, sum(seconds)))
+        kind = candidate.margins_name
+        trials.append(Trial(candidate.model_name, kind, logpdf, structures, sum(seconds)))
     impossible = ~np.isfinite([trial.logpdf for trial in trials]).all(axis=0)
     if impossible.any():
         warnings.warn(
@@ -152,23 +158,38 @@ def _learn_without(
     return np.asarray(network.logpdf(table.take(test))), network.structure, time.perf_counter() - start
 
 
-def _candidates(settings: LearnSettings, margins: MarginsName | None) -> list[LearnSettings]:
+def _candidates(
+    models: Model | Sequence[Model], margins: MarginsName | None, settings: LearnSettings
+) -> list[LearnSettings]:
     """Return the settings of every model to learn."""
     if margins is not None:
         require_kind(margins)
-    compared = [model for model in MODELS if model != "auto"]  # whose margins are still open
-    chosen = [(model, margins or "none") for model in compared] + ([ALSO] if margins is None else [])
-    candidates = []
-    for model, kind in chosen:
-        # The scale of CKDE nodes is chosen where there are some.
-        has_no_use = settings.bandwidth == "cv" and "ckde" not in MODELS[model]
-        bandwidth = "scott" if has_no_use else settings.bandwidth
-        # So are types by a test.
-        selection = settings.type_selection if len(MODELS[model]) > 1 else "score"
-        candidates.append(
-            settings.replace(model=model, margins=kind, bandwidth=bandwidth, type_selection=selection)
-        )
-    return candidates
+    compared = list(dict.fromkeys([models] if isinstance(models, str) else models))
+    if not compared:
+        raise ArgumentError(f"{argument('models')} must name at least one of {', '.join(MODELS)}.")
+    for model in compared:
+        choice("models", model, tuple(MODELS))
+    chosen = [(model, margins) for model in compared]
+    if margins is None and ALSO[0] in compared:
+        chosen.append(ALSO)
+    return [
+        settings.replace(model=model, margins=kind, **{name: OPTIONS[name].default for name in unused})
+        for model, kind in chosen
+        for unused in [_unused_by(model, settings)]
+    ]
+
+
+def _unused_by(model: Model, settings: LearnSettings) -> list[str]:
+    """Return the settings that others may have a use for, and this model does not."""
+    is_validated = model != "auto" and settings.algorithm != "boss" and settings.validation is not None
+    is_crossed = settings.score == "cv" or (settings.score is None and model != "gbn")
+    has_use = {
+        "bandwidth": settings.bandwidth != "cv" or "ckde" in MODELS[model],  # whose scale is chosen
+        "type_selection": len(MODELS[model]) > 1,
+        "validation": model != "auto",
+        "penalty": is_crossed and not is_validated,
+    }
+    return [name for name, is_used in has_use.items() if not is_used]
 
 
 @np.errstate(invalid="ignore")

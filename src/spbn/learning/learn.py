@@ -265,7 +265,7 @@ def prepare_task(data: RowsLike, settings: LearnSettings, extras: Extras = NO_EX
         completions = [odd.leave_out(completion) for completion in completions]
         split = None if split is None else odd.leave_out_of_split(split)
         settings = odd.leave_out_of_folds(settings)
-        margins = fit_margins(settings.margins, rows)
+        margins = fit_margins(settings.margins_name, rows)
         if margins is not None:
             rows = margins.transformed(rows)
             completions = [margins.transformed(completion) for completion in completions]
@@ -315,8 +315,8 @@ def start_structure(
     choices = settings.node_types
     if len(choices) == 1 and types_there - set(choices):
         raise ArgumentError(
-            f"all nodes of a {settings.model} are of type {choices[0]}, but {argument('start')} has other "
-            f"types."
+            f"all nodes of a {settings.model_name} are of type {choices[0]}, but {argument('start')} has "
+            f"other types."
         )
     return start
 
@@ -389,8 +389,10 @@ def _open_rows(
             f"Use fewer folds, or a table in memory."
         )
     margins = None
-    if settings.margins != "none":
-        margins = fit_margins(shards) if settings.margins == "yeo-johnson" else choose_margins(shards).or_none
+    if settings.margins_name == "yeo-johnson":
+        margins = fit_margins(shards)
+    elif settings.margins_name == "auto":
+        margins = choose_margins(shards).or_none
     if margins is not None:
         shards = shards.again(assignment, margins=margins)
     fit_settings = settings.fit_settings
@@ -669,32 +671,35 @@ def _impute_and_learn(data: TableLike, settings: LearnSettings) -> BayesianNetwo
     odd.warn()
     table, complete = odd.leave_out(every), odd.leave_out_of_folds(complete)
     structural_em.require_values(table)
+    margins = settings.margins_name
     smooth = complete
-    if settings.model in ("blend", "kdebn", "auto"):
+    if settings.model_name in ("blend", "kdebn", "auto"):
         start = settings.start if isinstance(settings.start, Structure) else "ckde"
-        smooth = complete.replace(model="spbn", start=start)
+        penalty = OPTIONS["penalty"].default  # which a search with validation rows does not have
+        smooth = complete.replace(model="spbn", start=start, types=None, margins=margins, penalty=penalty)
     lines = LearnSettings(
         model="gbn",
         max_parents=settings.max_parents,
         required_arcs=settings.required_arcs,
         forbidden_arcs=settings.forbidden_arcs,
         tiers=settings.tiers,
-        margins=settings.margins,
+        margins=margins,
         seed=settings.seed,
         smoothing=settings.smoothing,
     )
 
     def learn_smooth(filled: Table, structure: Structure | None) -> BayesianNetwork:
-        goes_on = structure is not None and settings.algorithm_name == "hc"
+        goes_on = structure is not None and smooth.algorithm_name == "hc"
         return learn_network(filled, smooth.replace(start=structure) if goes_on else smooth)
 
     def learn_lines(filled: Table, structure: Structure | None = None) -> BayesianNetwork:
         return learn_network(filled, lines)
 
-    learners = [learn_smooth] if settings.model == "gbn" else [learn_smooth, learn_lines]
-    fillers = [structural_em.by_networks(learner, learn_lines, settings.margins) for learner in learners]
-    if not table.discrete.any() and settings.model != "gbn":
-        fillers.append(structural_em.by_normal(settings.margins))
+    is_gaussian = settings.model_name == "gbn"
+    learners = [learn_smooth] if is_gaussian else [learn_smooth, learn_lines]
+    fillers = [structural_em.by_networks(learner, learn_lines, margins) for learner in learners]
+    if not table.discrete.any() and not is_gaussian:
+        fillers.append(structural_em.by_normal(margins))
     # A generator of its own: the data may have been simulated with the same seed.
     (rng,) = generator(settings.seed).spawn(1)
     try:

@@ -63,6 +63,8 @@ MODELS: dict[Model, tuple[str, ...]] = {
 }
 #: Those of the paper.
 PUBLISHED: tuple[Model, ...] = ("spbn", "gbn", "kdebn")
+#: The types that come first where a simple type is preferred; types of one's own come after lines.
+SIMPLICITY = {"lg": 0, "curve": 2, "ckde": 3, "blend": 4}
 TESTS: tuple[Test, ...] = get_args(Test)
 SCORES: tuple[ScoreName, ...] = get_args(ScoreName)
 
@@ -99,6 +101,7 @@ class Option:
     kind: Kind  # of the values that it takes
     choices: tuple[str, ...]  # those of a `Literal`
     words: tuple[str, ...] = ()  # that the command line takes besides numbers; "none" stands for None
+    implies: Model | None = None  # the model that is meant by whoever gives it, and names none
     is_shared: bool = True  # whether every command that learns has this flag, or those that declare it
     only_for: tuple[Algorithm, ...] | None = None  # the algorithms that use it; None if all do
     is_recorded: bool = True  # whether a network's record has it
@@ -133,13 +136,15 @@ class LearnSettings:
     2
     """
 
-    model: Model = option(
-        "spbn",
-        'Types of the continuous nodes. "spbn": the type of every node is learned. "gbn": all are linear '
-        'Gaussian. "kdebn": all are CKDE. "blend": all are blends, which often predict best. "auto": every '
-        "node is a line, a curve or a blend, whichever is best given its parents, simple ones first, and no "
-        "rows are held out.",
-        f"One of {', '.join(MODELS)}.",
+    model: Model | None = option(
+        None,
+        'Types of the continuous nodes. "auto", the default: every node is a line, a curve or a blend, '
+        "whichever predicts it best given its parents, simple ones first, and no rows are held out. "
+        '"spbn": the paper\'s, in which every node is linear Gaussian or a CKDE. "gbn": all are linear '
+        'Gaussian. "kdebn": all are CKDE. "blend": all are blends. Without a model, arguments of the '
+        'paper\'s search (`start`, `validation`, `patience`, `epsilon`, `bandwidth`) stand for "spbn", and '
+        'the scores "bic" and "bge" for "gbn".',
+        f"One of {', '.join(MODELS)}. Default: auto, unless other options are about another model.",
     )
     algorithm: Algorithm | None = option(
         None,
@@ -156,14 +161,16 @@ class LearnSettings:
     )
     start: str | NodeType | Structure = option(
         "ckde",
-        "Type of all nodes at the start of a search that chooses types, or a structure to start from. Where "
+        'Type of all nodes at the start of a search that changes types step by step, as that of "spbn" does, '
+        "or a structure to start from. Where "
         'no node can be a CKDE: "blend", "curve", or else the first of the types.',
         "Type of all nodes at the start: ckde or lg.",
+        implies="spbn",
     )
     types: Types | None = option(
         None,
-        "The node types to choose from, instead of the model's own: for example "
-        '``("lg", "curve", "blend")``, or ``("lg", "ckde", "laplace")`` with a type of your own.',
+        'For "auto" and "spbn": the node types to choose from, instead of the model\'s own. For example '
+        '``("lg", "curve")``, or ``("lg", "ckde", "laplace")`` with a type of your own.',
         "Node types to choose from, instead of the model's own: lg,curve,blend.",
     )
     score: ScoreName | None = option(
@@ -194,6 +201,7 @@ class LearnSettings:
         '`penalty` instead, on all rows. "boss" and "auto" never hold out rows.',
         "Fraction of the rows held out for validation, or none. boss and auto hold out none.",
         words=("none",),
+        implies="spbn",
     )
     penalty: float | Literal["auto"] = option(
         "auto",
@@ -207,8 +215,9 @@ class LearnSettings:
         5,
         "How many steps the search continues without progress on the validation rows.",
         "Steps to continue without progress on the validation rows.",
+        implies="spbn",
     )
-    epsilon: float = option(0.0, "Gain that a step must exceed.")
+    epsilon: float = option(0.0, "Gain that a step of hill climbing must exceed.", implies="spbn")
     max_seconds: float | None = option(
         None,
         'For "hc" and "boss": stop the search after the first step that ends later than this many seconds, '
@@ -256,13 +265,16 @@ class LearnSettings:
         'Rule for the bandwidths of CKDE nodes: "scott", "silverman", "cv", which chooses their scale by '
         "cross-validation, or a function (see `spbn.kernels.estimates`).",
         "Rule for the bandwidths of CKDE nodes.",
+        implies="spbn",
     )
-    margins: MarginsName = option(
-        "none",
+    margins: MarginsName | None = option(
+        None,
         '"yeo-johnson" transforms every column before anything else, which reduces skew and heavy tails, and '
         '"auto" those columns that are predicted better for it (see `spbn.transforms`); densities and '
-        "samples are still in the units of the data.",
-        "Transform every column, to reduce skew and heavy tails, or those that are predicted better for it.",
+        'samples are still in the units of the data. By default "auto" for the model "auto", and "none" for '
+        "all others.",
+        "Transform every column, to reduce skew and heavy tails, or those that are predicted better for it. "
+        "Default: auto for the model auto, otherwise no column.",
     )
     seed: int | Generator | None = option(
         0,
@@ -349,9 +361,9 @@ class LearnSettings:
         return cls(**options)  # type: ignore[arg-type]  # they are checked as soon as they are there
 
     def replace(self, **changes: object) -> LearnSettings:
-        """Return the same settings with some changes, checked again."""
+        """Return the same settings with some changes, checked again; the model stays unless it is changed."""
         require_known("replace", changes, OPTIONS)
-        return replace_fields(self, **changes)  # type: ignore[arg-type]
+        return replace_fields(self, **{"model": self.model_name, **changes})  # type: ignore[arg-type]
 
     def plain(self) -> dict[str, object]:
         """Return the settings as plain data, for the record of a network."""
@@ -365,10 +377,45 @@ class LearnSettings:
         """Return the settings that decide what is found: two searches that share them find the same."""
         return {name: self._used(name) for name, known in OPTIONS.items() if known.affects_result}
 
+    def _is_given(self, name: str) -> bool:
+        """Tell whether an argument says something else than its default.
+
+        A table does; so does a type to start from, but not a structure, from which any search can start.
+        """
+        from spbn.nodes.base import NodeType
+
+        value = getattr(self, name)
+        if name == "start":
+            return isinstance(value, str | NodeType) and value != OPTIONS[name].default
+        is_plain = value is None or isinstance(value, float | int | str)
+        return not is_plain or value not in (None, OPTIONS[name].default)
+
     def _used(self, name: str) -> object:
         """Return the value that learning goes by, where the one that was given stands for it."""
-        used = {"algorithm": "algorithm_name", "validation": "held_out"}
+        used = {
+            "model": "model_name",
+            "algorithm": "algorithm_name",
+            "margins": "margins_name",
+            "validation": "held_out",
+        }
         return getattr(self, used.get(name, name))
+
+    @property
+    def model_name(self) -> Model:
+        """The model: the one that was asked for, or that the other settings are about."""
+        if self.model is not None:
+            return self.model
+        if self.score in ("bic", "bge"):
+            return "gbn"
+        meant = (known.implies for known in OPTIONS.values() if known.implies and self._is_given(known.name))
+        return next(meant, "auto")
+
+    @property
+    def margins_name(self) -> MarginsName:
+        """The margins: those that were asked for, or those of the model."""
+        if self.margins is not None:
+            return self.margins
+        return "auto" if self.model_name == "auto" else "none"
 
     @property
     def node_types(self) -> tuple[NodeType, ...]:
@@ -376,9 +423,12 @@ class LearnSettings:
         from spbn.nodes.base import NodeType
 
         if self.types is None:
-            return tuple(map(NodeType.parse, MODELS[self.model]))
+            return tuple(map(NodeType.parse, MODELS[self.model_name]))
         types = (self.types,) if isinstance(self.types, str) else self.types
-        return tuple(dict.fromkeys(map(NodeType.parse, types)))
+        choices = dict.fromkeys(map(NodeType.parse, types))
+        if self.model_name == "auto":
+            return tuple(sorted(choices, key=lambda choice: SIMPLICITY.get(choice.name, 1)))
+        return tuple(choices)
 
     @property
     def start_type(self) -> NodeType:
@@ -393,22 +443,22 @@ class LearnSettings:
     @property
     def score_name(self) -> ScoreName:
         """The score that hill climbing maximises: the one that was asked for, or that of the model."""
-        return self.score or ("bic" if self.model == "gbn" else "cv")
+        return self.score or ("bic" if self.model_name == "gbn" else "cv")
 
     @property
     def is_published(self) -> bool:
         """Whether the model is one of the paper's, which learns from all rows as they are."""
-        return self.model in PUBLISHED and self.types is None and self.margins == "none"
+        return self.model_name in PUBLISHED and self.types is None and self.margins_name == "none"
 
     @property
     def algorithm_name(self) -> Algorithm:
         """The algorithm: the one that was asked for, or that of the model."""
-        return self.algorithm or ("boss" if self.model == "auto" else "hc")
+        return self.algorithm or ("boss" if self.model_name == "auto" else "hc")
 
     @property
     def held_out(self) -> float | TableLike | None:
         """What a search is validated with; None if all rows are for training."""
-        is_validated = self.algorithm_name != "boss" and self.model != "auto"
+        is_validated = self.algorithm_name != "boss" and self.model_name != "auto"
         return self.validation if is_validated else None
 
     @property
@@ -420,7 +470,7 @@ class LearnSettings:
     def chooses_types(self) -> bool:
         """Whether the score gives every family its best type, so that a search is over arcs alone."""
         is_open = len(self.node_types) > 1
-        return is_open and (self.model == "auto" or self.algorithm_name == "boss")
+        return is_open and (self.model_name == "auto" or self.algorithm_name == "boss")
 
     @property
     def fit_settings(self) -> FitSettings:
@@ -467,14 +517,15 @@ class LearnSettings:
         from spbn.rows.store import FitSettings
         from spbn.transforms import require_kind
 
-        for name in ("missing", "model", "test", "type_selection"):
+        for name in ("missing", "test", "type_selection"):
             checks.choice(name, getattr(self, name), OPTIONS[name].choices)
-        checks.choice("algorithm", self.algorithm_name, OPTIONS["algorithm"].choices)
+        for name in ("model", "algorithm"):
+            checks.choice(name, self._used(name), OPTIONS[name].choices)
         if self.penalty != "auto":
             checks.at_least_0("penalty", self.penalty, "'auto', or a number that is 0 or more")
         checks.seconds("max_seconds", self.max_seconds)
         FitSettings(self.bandwidth, self.engine, self.smoothing)
-        require_kind(self.margins)
+        require_kind(self.margins_name)
         checks.choice("score", self.score_name, SCORES)
         checks.whole("patience", self.patience)
         checks.at_least_0("epsilon", self.epsilon)
@@ -494,10 +545,10 @@ class LearnSettings:
         from spbn.nodes.base import NodeType
         from spbn.structure import Structure
 
-        if self.types is not None and self.model != "spbn":
+        if self.types is not None and self.model_name not in ("auto", "spbn"):
             raise ArgumentError(
-                f"{argument('types')} can be given with {setting('model', 'spbn')} only. "
-                f"Got {setting('model', self.model)}."
+                f"{argument('types')} can be given with {setting('model', 'auto')} or "
+                f"{setting('model', 'spbn')} only. Got {setting('model', self.model_name)}."
             )
         if self.bandwidth == "cv" and NodeType.CKDE not in self.node_types:
             types = " or ".join(node_type.appearance.label for node_type in self.node_types)
@@ -510,15 +561,15 @@ class LearnSettings:
             # CKDE is the default, and stands for the only choice too.
             if first not in (*self.node_types, NodeType.CKDE):
                 raise ArgumentError(
-                    f"{argument('start')} must be a type that nodes of a {self.model} can have: "
+                    f"{argument('start')} must be a type that nodes of a {self.model_name} can have: "
                     f"{' or '.join(choice.name for choice in self.node_types)}. Got {first.name!r} instead."
                 )
-        if self.held_out is None and not _is_default("validation", self.validation):
-            which = setting("model", "auto") if self.model == "auto" else setting("algorithm", "boss")
+        if self.held_out is None and self._is_given("validation"):
+            which = setting("model", "auto") if self.model_name == "auto" else setting("algorithm", "boss")
             raise ArgumentError(
                 f"{argument('validation')} cannot be given with {which}, which holds out no rows."
             )
-        if not _is_default("penalty", self.penalty) and not self.is_penalised:
+        if self._is_given("penalty") and not self.is_penalised:
             raise ArgumentError(
                 f"{argument('penalty')} is for {setting('score', 'cv')} without validation rows "
                 f"({setting('validation', None)})."
@@ -542,10 +593,10 @@ class LearnSettings:
                 f"{setting('algorithm', 'pc')} only. For a graph that is known, there is "
                 f"spbn.learning.types_by_normality."
             )
-        elif self.score_name != "cv" and self.model != "gbn":
+        elif self.score_name != "cv" and self.model_name != "gbn":
             raise ArgumentError(
                 f"{setting('score', self.score)} is for {setting('model', 'gbn')} only. "
-                f"Got {setting('model', self.model)}: use {setting('score', 'cv')}."
+                f"Got {setting('model', self.model_name)}: use {setting('score', 'cv')}."
             )
         if self.type_selection == "normality" and (
             NodeType.LG not in self.node_types or len(self.node_types) < 2
@@ -575,11 +626,6 @@ def _checked_tiers(tiers: object) -> tuple[tuple[str, ...], ...]:
         f"{argument('tiers')} must be groups of columns, in the order of events: "
         f"[['age', 'sex'], ['dose'], ['outcome']]. Got {tiers!r} instead."
     )
-
-
-def _is_default(name: str, value: object) -> bool:
-    """Tell whether an argument has its default, or says the same; a table never does."""
-    return value is None or (isinstance(value, float | int | str) and value == OPTIONS[name].default)
 
 
 def _options() -> Iterator[Option]:

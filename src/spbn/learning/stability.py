@@ -127,7 +127,7 @@ class Confidence:
     structures
         What every replicate found.
     settings
-        The arguments of `learn` and the seed, as plain data.
+        The arguments of `learn`, the model and its margins, and the seed, as plain data.
     rows, data_hash
         The size of the table, and its SHA-256.
 
@@ -352,7 +352,8 @@ def confidence(
             advance()
     structures = tuple(known[number] for number in range(replicates))
     plain = settings.plain()
-    described = MappingProxyType({name: plain[name] for name in (*options, "seed") if name in plain})
+    shown = ("model", "margins", *options, "seed")
+    described = MappingProxyType({name: plain[name] for name in shown if name in plain})
     undecided = partial(open_directions_in, table, shared.replace(seed=root))
     return Confidence(structures, described, table.rows, table.digest, undecided)
 

@@ -28,7 +28,7 @@ from spbn.diagnostics.rows import (
     gather_rows,
 )
 from spbn.errors import ArgumentError, quoted
-from spbn.learning.settings import LearnSettings
+from spbn.learning.settings import MODELS, LearnSettings
 from spbn.learning.stability import Confidence
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import NodeType
@@ -144,7 +144,9 @@ def summary(content: Content) -> h.Html:
         )
         for one in content.types
     ]
-    lead = f"{_sentence(content)} {how_learned(content)}"
+    model = content.network.record.model
+    named = "" if model is None else f"Model {model}. "
+    lead = f"{named}{_sentence(content)} {how_learned(content)}"
     return h.page_head(content.title, lead, _main_numbers(content), h.tag("ul.kinds", *kinds))
 
 
@@ -445,16 +447,21 @@ def provenance_section(content: Content) -> h.Html:
         else f"{h.plural(record.rows, 'row')}, {h.plural(len(record.columns), 'column')}"
         + (f"; {h.plural(record.left_out, 'row')} with odd values left out" if record.left_out else "")
     )
-    defaults = LearnSettings().plain()  # those of `fit` are the same
-    changed = ", ".join(
+    defaults = _default_settings(record.settings.get("model"))
+    changed = [
         f"{name} = {shortened(_setting(value), LONGEST_SETTING)}"
         for name, value in record.settings.items()
-        if name != "seed" and (name not in defaults or value != defaults[name])
-    )
+        if name not in ("model", "seed") and (name not in defaults or value != defaults[name])
+    ]
+    if "model" in record.settings:
+        changed = [
+            f"model = {_setting(record.settings['model'])}",
+            *(changed or ["all others at their defaults"]),
+        ]
     known = {
         "Data": size,
         "SHA-256 of the data": h.tag("code", record.data_hash) if record.data_hash else None,
-        "Settings": (changed or "all at their defaults") if record.settings else None,
+        "Settings": (", ".join(changed) or "all at their defaults") if record.settings else None,
         "Seed": None if record.seed is None else str(record.seed),
         "Versions": ", ".join(f"{name} {text}" for name, text in record.versions.items()),
         "Time taken": None if record.seconds is None else _duration(record.seconds),
@@ -463,6 +470,11 @@ def provenance_section(content: Content) -> h.Html:
     settings = h.details("All settings", h.table(["Setting", "Value"], rows)) if rows else ""
     shown = h.facts((name, text or UNKNOWN) for name, text in known.items())
     return h.card("provenance", "Provenance", hint, shown, settings)
+
+
+def _default_settings(model: Any) -> dict[str, object]:
+    """Return the settings of a model if nothing else is given; those of `fit` are the paper's."""
+    return LearnSettings(model=model if model in list(MODELS) else "spbn").plain()
 
 
 def _setting(value: Any) -> str:

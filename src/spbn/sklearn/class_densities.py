@@ -73,7 +73,7 @@ class Multinet:
         structures: Sequence[Structure | None] = (),
     ) -> Multinet:
         """Learn every class's network from its rows, or fit its structure to them."""
-        margins = fit_margins(settings.margins, table)
+        margins = fit_margins(settings.margins_name, table)
         rows = [table.take(np.flatnonzero(labels == label)) for label in range(classes)]
         networks = [
             _class_network(part, table, margins, structure, settings)
@@ -194,7 +194,7 @@ def _learn(table: Table, settings: LearnSettings) -> BayesianNetwork:
 
 def _refit(structure: Structure, table: Table, settings: LearnSettings) -> BayesianNetwork:
     """Fit the structure of those nodes that a table has."""
-    margins = fit_margins(settings.margins, table)
+    margins = fit_margins(settings.margins_name, table)
     rows = table if margins is None else margins.transformed(table)
     types = {name: structure.type(name) for name in table.names}
     part = Structure(table.names, _among(table.names, structure.arcs), types)

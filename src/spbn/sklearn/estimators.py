@@ -45,8 +45,6 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
 
     #: Parameters that are not arguments of `learn`, and their defaults.
     _own: ClassVar[Mapping[str, object]] = {}
-    #: Defaults that differ from those of `learn`.
-    _defaults: ClassVar[Mapping[str, object]] = {}
     #: Arguments of `learn` that are not parameters.
     _without: ClassVar[Collection[str]] = ()
 
@@ -73,7 +71,7 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
     def _options(cls) -> dict[str, object]:
         """Return the arguments of `learn` that are parameters, and their defaults."""
         return {
-            name: cls._defaults.get(name, option.default)
+            name: option.default
             for name, option in OPTIONS.items()
             if option.in_estimators and name not in cls._without
         }
@@ -167,9 +165,8 @@ class SPBNClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc]
 
     The probability of a class follows from Bayes' rule, P(class | row) ∝ P(class) f(row | class), and
     `explain` says which features speak for it. Features may be numbers, text, categories and truth values.
-    The default model and margins are those that predict best. The class does not count as one of the
-    `max_parents`. A class with fewer rows than folds has fewer folds, and classes or features that no network
-    can be learned from have simpler densities.
+    The class does not count as one of the `max_parents`. A class with fewer rows than folds has fewer folds,
+    and classes or features that no network can be learned from have simpler densities.
 
     Parameters
     ----------
@@ -208,7 +205,6 @@ class SPBNClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc]
     """
 
     _own: ClassVar[Mapping[str, object]] = {"structure": "multinet", "calibrate": True}
-    _defaults: ClassVar[Mapping[str, object]] = {"model": "blend", "margins": "yeo-johnson"}
     _without: ClassVar[Collection[str]] = ("max_seconds",)
 
     structure: str

@@ -263,7 +263,7 @@ def _learn(
 ) -> BayesianNetwork:
     """Learn one of the two networks, with blocks of time as folds."""
     split = None
-    if settings.model != "gbn" or settings.score == "cv":  # the search looks at folds and validation rows
+    if settings.score_name == "cv":  # the search looks at folds and validation rows
         split = blocked_split(windows, folds=settings.folds, validation=settings.held_out, seed=settings.seed)
     own = settings.replace(drop=(), discrete=(), missing="error")
     extras = Extras(inputs=inputs, split=split, notes=None if settings.checkpoint is None else notes)

@@ -86,11 +86,12 @@ def test_score_missing(run):
 def test_score_seed(run):
     rows = holed(NEW)
     rows.to_csv("h.csv", index=False)
-    network = spbn.learn(FRAME)
+    network = spbn.learn(FRAME, model="spbn")
+    network.save("kernels.spbn")
     found = {}
     for seed in (0, 5):
         options = ("--missing", "integrate", "--seed", seed, "--out", "s.csv")
-        assert run("score", "m.spbn", "h.csv", *options)[0] == 0
+        assert run("score", "kernels.spbn", "h.csv", *options)[0] == 0
         found[seed] = pd.read_csv("s.csv")["logpdf"]
         np.testing.assert_allclose(found[seed], network.logpdf(rows, missing="integrate", seed=seed))
     assert not np.array_equal(found[0], found[5])

@@ -93,6 +93,16 @@ def test_compare_margins(run):
     assert {line[1] for line in found} == {"yeo-johnson"}
 
 
+@option("compare", "--models")
+def test_compare_models(run):
+    options = ("--columns", "a,b", "--folds", 2, "--models", "auto,gbn", "--models", "blend")
+    found = compared(run, "frame.csv", *options)
+    assert found == comparison(FRAME[["a", "b"]], folds=2, models=["auto", "gbn", "blend"])
+    assert sorted(line[0] for line in found) == ["auto", "blend", "blend", "gbn"]
+    code, _, err = run("compare", "frame.csv", "--models", "bn")
+    assert (code, "--models must be one of 'spbn'" in err) == (2, True)
+
+
 @option("compare", "--columns")
 def test_compare_columns(run):
     found = compared(run, "named.csv", "--folds", 2, "--columns", "b,d")
@@ -163,7 +173,7 @@ def test_classify_setting(name, run):
         pytest.param(name, value, settings, id=name, marks=option("classify", name))
         for name, value, settings in [
             ("--model", "spbn", {"model": "spbn"}),
-            ("--margins", "none", {"margins": "none"}),
+            ("--margins", "yeo-johnson", {"margins": "yeo-johnson"}),
             ("--structure", "augmented", {"structure": "augmented"}),
             ("--max-parents", "0", {"max_parents": 0}),
             ("--patience", "0", {"model": "spbn", "patience": 0}),

@@ -89,10 +89,14 @@ def test_learn_report(run):
 
 @option("learn", "--checkpoint")
 def test_learn_checkpoint(run):
-    cut = spbn.learn(FRAME, max_seconds=0, checkpoint="run.jsonl")
+    for name, options in (("auto", {}), ("paper", {"model": "spbn"})):
+        path = f"{name}.jsonl"
+        cut = spbn.learn(FRAME, max_seconds=0, checkpoint=path, **options)
+        assert cut.search.stop_reason == "max_seconds"
+        whole = spbn.learn(FRAME, **options)
+        assert learned(run, "frame.csv", "--checkpoint", path, *as_options(options)) == whole
+        assert len(Path(path).read_text().splitlines()) > 2
     assert cut.structure.arcs == ()
-    assert learned(run, "frame.csv", "--checkpoint", "run.jsonl") == spbn.learn(FRAME)
-    assert len(Path("run.jsonl").read_text().splitlines()) > 2
 
 
 @pytest.mark.cluster
@@ -214,7 +218,7 @@ def test_validation_and_penalty_take_numbers_and_words(run):
     assert found == spbn.learn(FRAME, model="auto", penalty=3.5)
     code, _, err = run("learn", "frame.csv", "--validation", "some")
     assert (code, "'some' is neither a number nor 'none'" in err) == (2, True)
-    code, _, err = run("learn", "frame.csv", "--penalty", "2")
+    code, _, err = run("learn", "frame.csv", "--model", "spbn", "--penalty", "2")
     assert (code, "--penalty is for --score cv without validation rows" in err) == (2, True)
 
 
