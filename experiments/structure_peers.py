@@ -72,7 +72,7 @@ PEERS: dict[str, Callable[[pd.DataFrame], PDAG]] = {
     "RESIT": resit,
 }
 #: The most nodes and rows for which a method ends within minutes.
-LIMITS = {"RESIT": (10, 500), "DirectLiNGAM": (64, 10_000), "GRaSP, causal-learn": (64, 10_000)}
+LIMITS = {"RESIT": (10, 500), "DirectLiNGAM": (46, 2_000), "GRaSP, causal-learn": (64, 10_000)}
 
 
 def _array(frame: pd.DataFrame) -> np.ndarray:
