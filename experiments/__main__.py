@@ -28,6 +28,7 @@ PAPER_DATA = (
     "missing",
     "classifiers",
     "structure",
+    "node_types",
 )
 OTHER_DATA = ("anomalies", "hybrid")
 NAMES = (*PAPER_DATA, *OTHER_DATA)
@@ -43,6 +44,7 @@ FOLDERS = {
     "missing": ["UCI data"],
     "classifiers": ["UCI data"],
     "structure": ["GaussianNetworks"],
+    "node_types": ["GaussianNetworks"],
     "hybrid": ["GermanStatlog"],
 }
 ROOT = Path(__file__).resolve().parents[1]
@@ -53,6 +55,7 @@ PAGES = {
     for name in ("densities", "classifiers", "anomalies", "missing", "hybrid", "monitoring", "structure")
 }
 PAGES["seeds"] = PAGES["densities"]
+PAGES["node_types"] = PAGES["structure"]
 PAPER = ROOT / "docs" / "paper.md"
 
 

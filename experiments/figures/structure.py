@@ -7,6 +7,8 @@ from pathlib import Path
 import pandas as pd
 
 from experiments.figures.drawing import save_critical_difference
+from experiments.node_types import GRAPHS
+from experiments.node_types import METHODS as WAYS
 from experiments.page import table
 from experiments.statistics import mean_ranks
 from experiments.structure import METHODS, TABLES
@@ -42,3 +44,16 @@ def _table(results: pd.DataFrame) -> str:
         shown = (f"{shares[m]:.0%}" if m in shares else "–" for m in means)
         rows.append([f"*share of the errors of {COMPARED}*", "", *shown])
     return table(["network", "rows", *means.columns], rows, left=1)
+
+
+def draw_types(results: pd.DataFrame, out: Path) -> None:
+    """Write the share of nodes with a wrong type, by network, rows, graph and method."""
+    found = results.pivot_table("wrong", ["network", "rows"], ["graph", "method"])
+    found = found[[(graph, method) for graph in GRAPHS for method in WAYS if (graph, method) in found]]
+    nodes = results.groupby("network")["nodes"].first()
+    rows = []
+    for (network, count), wrong in found.iterrows():
+        shown = (f"**{v:.1f}**" if v == wrong[graph].min() else f"{v:.1f}" for (graph, _), v in wrong.items())
+        rows.append([network, nodes[network], f"{count:,}", *shown])
+    header = ["network", "nodes", "rows", *(f"{graph}: {method}" for graph, method in found.columns)]
+    (out / "structure-types.md").write_text(table(header, rows, left=1), "utf-8")
