@@ -1,4 +1,4 @@
-"""Networks with a hidden class: every answer is that of the same network with the class seen, summed over it."""
+"""Networks with a hidden class: every answer is the sum over it of those of a network that sees it."""
 
 from __future__ import annotations
 

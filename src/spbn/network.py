@@ -411,8 +411,9 @@ class BayesianNetwork(Joint, Network):
         hidden = document.get("hidden")
         if hidden is not None and not isinstance(hidden, str):
             refuse(f"'hidden' must name a node. Got {hidden!r:.200}.")
+        seen = [node for node in nodes if node != hidden]  # by searches, which are given the classes of rows
         searches: dict[str, Any] = {
-            key: records.search_from_record(document[key], nodes, inputs) if key in document else None
+            key: records.search_from_record(document[key], seen, inputs) if key in document else None
             for key in ("search", "type_search")
         }
         if "pc" in document and "search" not in document:
