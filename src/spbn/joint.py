@@ -166,12 +166,13 @@ class Joint:
     def node_logpdf(self, node: str, data: Any) -> FloatArray:
         """Log-density of a node given its parents, for every row, in the units of the data.
 
-        If it depends on a hidden class, the data must have all columns; it is then what the node contributes.
+        If it depends on a hidden class, and the data has no column for it, the data must have all others; it
+        is then what the node contributes.
         """
         family = (node, *self.structure.parents(node))
-        if self.hidden in family:
+        if self.hidden in family and not (isinstance(data, Table) and self.hidden in data.names):
             return self.contributions(data)[:, self.nodes.index(node)]
-        table = as_table(data, variables=[v for v in self.variables if v.name in family])
+        table = as_table(data, variables=[v for v in self.all_variables if v.name in family])
         return self.cpds[node].logpdf(self.transformed(table)) + self.log_slopes(table, [node])[0]
 
     def contributions(self, data: Any) -> FloatArray:
@@ -193,7 +194,7 @@ class Joint:
             return out
         columns, slopes = self._moved(columns)
         if self.hidden is not None:
-            out = _averaged_over_classes(self._terms_by_class(columns))
+            out = average_over_classes(self._terms_by_class(columns))
             return out if slopes is None else out + slopes
         with np.errstate(over="ignore"):  # the square of an absurd value
             for k, (cpd, _, family) in enumerate(self._families):
@@ -295,12 +296,13 @@ class Joint:
         """Return a table in the units of the densities: transformed by the margins, if there are any."""
         return table if self.margins is None else self.margins.transformed(table)
 
-    def with_class(self, table: Table) -> Table:
-        """Return a table with a further column for the hidden class, if there is one: it is not known."""
+    def with_class(self, table: Table, codes: IntArray | None = None) -> Table:
+        """Return a table with a further column for the hidden class, if there is one: NaN, or its codes."""
         if self.class_variable is None:
             return table
-        unknown = np.full((1, table.rows), np.nan)
-        return Table.of((*table.variables, self.class_variable), np.concatenate([table.columns, unknown]))
+        column = np.full(table.rows, np.nan) if codes is None else codes.astype(np.float64)
+        columns = np.concatenate([table.columns, column[None]])
+        return Table.of((*table.variables, self.class_variable), columns)
 
     def log_slopes(self, table: Table, nodes: Sequence[str]) -> FloatArray:
         """Return what the margins add to the log-densities of nodes: nodes × rows; 0 without margins."""
@@ -322,7 +324,7 @@ class Joint:
         return values if margin is None else margin.inverse(values)
 
 
-def _averaged_over_classes(terms: FloatArray) -> FloatArray:
+def average_over_classes(terms: FloatArray) -> FloatArray:
     """Return what nodes contribute to the log-density of rows: nodes × rows; see `Joint.contributions`.
 
     Terms are classes × nodes × rows, and the class is the last node.

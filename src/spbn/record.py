@@ -42,6 +42,9 @@ class Record:
         If missing values were imputed: the score that the search of every round reached.
     left_out
         How many further rows have a value so far out that nothing was learned from them.
+    classes
+        If there may be a hidden class: the out-of-fold log-likelihood of a row, less what classes cost, by
+        the number of classes, for all that were tried.
 
     Examples
     --------
@@ -63,6 +66,7 @@ class Record:
     type_search: Any = None
     rounds: tuple[float, ...] = ()
     left_out: int = 0
+    classes: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def seed(self) -> Any:
@@ -102,6 +106,7 @@ def to_plain(record: Record) -> dict[str, Any]:
         "typical": dict(record.typical),
         **({"rounds": list(record.rounds)} if record.rounds else {}),
         **({"left_out": record.left_out} if record.left_out else {}),
+        **({"classes": dict(record.classes)} if record.classes else {}),
     }
 
 
@@ -117,9 +122,10 @@ def from_plain(document: Any, *, search: Any, type_search: Any) -> Record:
         "typical": lambda value: isinstance(value, dict) and all(map(is_number, value.values())),
         "rounds": lambda value: isinstance(value, list) and all(map(is_number, value)),
         "left_out": lambda value: is_whole(value, 0),
+        "classes": lambda value: isinstance(value, dict) and all(map(is_number, value.values())),
     }
     if isinstance(document, dict):
-        document = {"rounds": [], "left_out": 0, **document}
+        document = {"rounds": [], "left_out": 0, "classes": {}, **document}
     if not isinstance(document, dict) or set(document) != set(expected):
         raise ModelFileError(
             f"its record of learning must have {', '.join(expected)}. Got {document!r:.200}."

@@ -93,6 +93,13 @@ def class_probabilities(network: Joint, table: Table, *, n: int = PARTICLES, see
     return np.ascontiguousarray((weights / weights.sum(axis=0)).T)
 
 
+def with_classes(network: Joint, table: Table) -> Table:
+    """Return a table with a column for the most probable class of every row, if the network has classes."""
+    if network.hidden is None:
+        return table
+    return network.with_class(table, class_probabilities(network, table).argmax(axis=1))
+
+
 def imputations(network: Joint, data: Any, *, n: int, seed: Seed = 0) -> list[pd.DataFrame]:
     """Fill holes with draws given the rest of a row, n times; see `BayesianNetwork.imputations`."""
     whole("n", n, 1)

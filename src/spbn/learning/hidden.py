@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -27,7 +27,9 @@ import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray, relative_weights
 from spbn.errors import DataError, setting
-from spbn.nodes.base import NodeType
+from spbn.network import BayesianNetwork
+from spbn.nodes.base import CPD, NodeType
+from spbn.nodes.by_configuration import fit_by_class
 from spbn.rows.store import FitSettings
 from spbn.scores import BestType, Score
 from spbn.scores.by_class import ByClass
@@ -39,11 +41,14 @@ from spbn.transforms import fitted as fit_margins
 
 NAME = "class"
 MOST_CLASSES = 8  # that are tried if their number is not given
-FEWEST_ROWS = 12  # of a class, or two more than there are columns
+FEWEST_ROWS = 20  # of a class, or two for every column and the class itself
 MOST_ROWS = 3_000  # by which the number of classes and the start are chosen
 COMPONENTS_EACH = 3  # of a class, in mixtures whose components are merged
 ROUNDS = 6  # of new divisions, the first with a search
 LAST_ROUNDS = 4  # with all rows
+CHECKS = 3  # parts of the rows, each of which is predicted by classes of the others
+EM_STEPS = 100
+LEAST_GAIN = 1e-7  # of a step, in nats for every row
 PATIENCE = 2  # numbers of classes that may be no better, before no more are tried
 
 
@@ -112,11 +117,6 @@ class Division:
         arcs = [(NAME, node) for node in found.nodes if node not in self.independent]
         types = {**found.types, NAME: NodeType.DISCRETE}
         return Structure((*found.nodes, NAME), (*found.arcs, *arcs), types, inputs=found.inputs)
-
-    def is_beyond_chance(self, other: Division) -> bool:
-        """Tell whether it predicts better than another by more than a standard error of the difference."""
-        gains = self.logpdf - other.logpdf
-        return bool(self.worth - other.worth > float(gains.std()) * math.sqrt(len(gains)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,8 +193,8 @@ def simplest(structure: Structure, simple: NodeType) -> Structure:
 
 
 def fewest_rows(columns: int) -> int:
-    """Return how many rows a class must have: more than a node can have parameters."""
-    return max(FEWEST_ROWS, columns + 2)
+    """Return how many rows a class must have: twice as many as a line has parameters."""
+    return max(FEWEST_ROWS, 2 * (columns + 1))
 
 
 def most_classes(rows: int, columns: int) -> int:
@@ -230,8 +230,10 @@ def choose(
     start: Structure,
     margins: Margins | None,
     rng: np.random.Generator,
-) -> Division | None:
+) -> tuple[Division | None, dict[int, float]]:
     """Divide rows into so many classes, or "auto": as many as help. None if that is one.
+
+    Also return what numbers of classes are worth, for every row.
 
     The number of classes, and the start, are chosen by some of the rows if there are many.
     """
@@ -242,29 +244,49 @@ def choose(
     zeros = np.zeros(some.rows, dtype=np.int64)
     alone = model.divide(some, zeros, start, margins, search=number != "auto")
     tried = find_classes(some, None if number == "auto" else int(number or 1), model, alone, rng)
+    worth = {k: found.worth / some.rows for k, found in {1: alone, **tried}.items()}
     if not tried:
-        return None
+        return None, worth
     best = max(tried.values(), key=lambda each: each.worth)
-    if number == "auto" and not best.is_beyond_chance(alone):
-        return None
-    rest = np.setdiff1d(np.arange(table.rows), chosen)
+    helps = best.worth > alone.worth and (number != "auto" or is_confirmed(best, alone, some, model, rng))
+    if number == "auto" and not helps:
+        return None, worth
     codes = np.empty(table.rows, dtype=np.int64)
     codes[chosen] = best.codes
-    codes[rest] = _codes_of_others(best, some, table.take(rest), model, rng)
-    return replace(best, codes=codes)
+    rest = np.setdiff1d(np.arange(table.rows), chosen)
+    if len(rest):
+        logs = _log_joint_of_others(best, some, table.take(rest), model)
+        codes[rest] = draw_codes(replace(best, log_joint=logs).probabilities, rng)
+    return replace(best, codes=codes), worth
 
 
-def _codes_of_others(
-    division: Division, some: Table, others: Table, model: Model, rng: np.random.Generator
-) -> IntArray:
-    """Draw the classes of other rows, under densities that are fitted to the classes of some."""
-    if not others.rows:
-        return np.empty(0, dtype=np.int64)
-    score = model.score(some, division.codes, division.margins)
-    rows = others if division.margins is None else division.margins.transformed(others)
-    logs = score.of_others(division.structure.families(), rows).sum(axis=1) + score.log_prior()[:, :1]
-    weights = relative_weights(logs, axis=0)
-    return draw_codes((weights / weights.sum(axis=0)).T, rng)
+def is_confirmed(
+    division: Division, alone: Division, table: Table, model: Model, rng: np.random.Generator
+) -> bool:
+    """Tell whether classes help to predict rows that had no part in finding them.
+
+    Folds do not tell: a row's own fold is left out of the fit, but not of what the classes of others are.
+    """
+    labels, gain = rng.permutation(table.rows) % CHECKS, 0.0
+    for check in range(CHECKS):
+        seen, others = table.take(labels != check), table.take(labels == check)
+        again = best_division(seen, division.number, model, division.structure, rng, search=False)
+        if again is None:
+            return False
+        one = whole(seen, alone.structure, model, alone.margins)
+        by_class, by_one = (_log_joint_of_others(each, seen, others, model) for each in (again, one))
+        gain += float((np.logaddexp.reduce(by_class, axis=0) - by_one[0]).sum())
+    return gain > 0.0
+
+
+def _log_joint_of_others(division: Division, some: Table, others: Table, model: Model) -> FloatArray:
+    """Return the log-density of other rows and each class, by densities of some rows: classes × rows."""
+    score, rows, slopes = model.score(some, division.codes, division.margins), others, np.zeros(others.rows)
+    if division.margins is not None:
+        rows = division.margins.transformed(others)
+        slopes = division.margins.log_slopes(others, division.structure.nodes).sum(axis=0)
+    found = score.of_others(division.structure.families(), rows).sum(axis=1)
+    return found + score.log_prior()[:, :1] + slopes
 
 
 def find_classes(
@@ -289,7 +311,13 @@ def find_classes(
 
 
 def best_division(
-    table: Table, number: int, model: Model, structure: Structure, rng: np.random.Generator
+    table: Table,
+    number: int,
+    model: Model,
+    structure: Structure,
+    rng: np.random.Generator,
+    *,
+    search: bool = True,
 ) -> Division | None:
     """Divide rows into so many classes, as well as can be; None if some would be too small."""
     margins, best = model.fit_margins(table), None
@@ -303,7 +331,7 @@ def best_division(
             if is_large_enough(table, codes, number):
                 found = model.divide(table, codes, structure, margins)
                 best = found if best is None or found.worth > best.worth else best
-    return None if best is None else continue_from(best, table, model, rng, rounds=ROUNDS, search=True)
+    return None if best is None else continue_from(best, table, model, rng, rounds=ROUNDS, search=search)
 
 
 def continue_from(
@@ -342,10 +370,54 @@ def finish(
     plain = simplest(division.structure, model.types[0])
     gains = best.local_many(plain.families()) - whole.local_many(plain.families()) - score.penalty
     independent = [node for node, gain in zip(plain.nodes, gains, strict=True) if not gain > 0.0]
+    if len(independent) == len(plain.nodes):  # a number of classes was asked for, whether they help or not
+        independent = []
     types = {**best.best_types(plain).types}
     types |= {node: whole.best_types(plain).type(node) for node in independent}
     structure = Structure(plain.nodes, plain.arcs, types, inputs=plain.inputs)
     return evaluate(score, structure, table, margins, independent)
+
+
+def refine(
+    structure: Structure,
+    cpds: Mapping[str, CPD],
+    rows: Table,
+    probabilities: FloatArray,
+    settings: FitSettings,
+    *,
+    steps: int = EM_STEPS,
+) -> dict[str, CPD]:
+    """Fit lines and tables to all rows, each as far as it belongs to a class; the class is the last node.
+
+    Where all nodes that depend on the class are such, that is a step of EM, and further ones follow as long
+    as they help. They never make the rows less likely.
+
+    `rows`: the rows, in the units of the densities, with a column for the class.
+    `probabilities`: how far rows belong to classes, rows × classes.
+    """
+    softened = _softened(cpds, rows, probabilities, settings)
+    if any(NAME in cpd.parents and cpd is cpds[node] for node, cpd in softened.items()):
+        return softened
+    best, last = softened, -math.inf
+    for _ in range(steps):
+        logs = BayesianNetwork(structure, softened, hidden=NAME).log_joint_of_columns(rows.columns[:-1])
+        total = float(np.logaddexp.reduce(logs, axis=0).sum())
+        if total < last + LEAST_GAIN * rows.rows:
+            break
+        best, last, weights = softened, total, relative_weights(logs, axis=0)
+        weights /= weights.sum(axis=0)
+        if weights.sum(axis=1).min() < fewest_rows(len(structure.nodes) - 1):
+            break
+        softened = _softened(softened, rows, weights.T, settings)
+    return best
+
+
+def _softened(
+    cpds: Mapping[str, CPD], rows: Table, probabilities: FloatArray, settings: FitSettings
+) -> dict[str, CPD]:
+    """Fit densities that can be to weights of rows; the others stay the same objects."""
+    found = {node: fit_by_class(cpd, rows, NAME, probabilities, settings) for node, cpd in cpds.items()}
+    return {node: cpds[node] if new is None else new for node, new in found.items()}
 
 
 def by_size(codes: IntArray) -> IntArray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -593,21 +593,19 @@ def _learn_with_class(task: Task) -> BayesianNetwork:
         # Without a class, which all numbers of classes are compared with.
         alone = search(task) if settings.hidden == "auto" else None
         start = task.start if alone is None else alone.structure
-        chosen = hidden.choose(rows, settings.hidden, model, start, task.margins, rng)
+        chosen, worth = hidden.choose(rows, settings.hidden, model, start, task.margins, rng)
         if chosen is not None:
             moved = rows if chosen.margins is None else chosen.margins.transformed(rows)
             score = _spread(model.score(rows, chosen.codes, chosen.margins), moved, settings)
             simple = hidden.simplest(task.start, settings.node_types[0])
-            again = replace(task, margins=chosen.margins, rows=moved, start=simple)
+            alone_filled = task.extras._replace(completions=())  # classes are those of one filling of holes
+            again = replace(task, margins=chosen.margins, rows=moved, start=simple, extras=alone_filled)
             found = _search_by_score(again, BestType(score, settings.node_types, cost=model.cost(rows)))
             division = hidden.finish(rows, chosen.codes, found.structure, model, chosen.margins, rng)
-            if alone is None or division.is_beyond_chance(
-                hidden.whole(rows, alone.structure, model, task.margins)
-            ):
-                return fit(again, found._replace(structure=division.structure), division)
+            return fit(again, found._replace(structure=division.structure), division, worth)
     except LearningInterrupted:  # of one search among several
         raise KeyboardInterrupt from None
-    return fit(task, search(task) if alone is None else alone)
+    return fit(task, search(task) if alone is None else alone, worth=worth)
 
 
 def _spread(score: ByClass, rows: Table, settings: LearnSettings) -> Score:
@@ -619,8 +617,16 @@ def _spread(score: ByClass, rows: Table, settings: LearnSettings) -> Score:
     return spread(settings.client, rows, score, score.recipe)
 
 
-def fit(task: Task, found: Found, division: hidden.Division | None = None) -> BayesianNetwork:
-    """Fit a structure that was found to all rows, perhaps with a hidden class."""
+def fit(
+    task: Task,
+    found: Found,
+    division: hidden.Division | None = None,
+    worth: Mapping[int, float] | None = None,
+) -> BayesianNetwork:
+    """Fit a structure that was found to all rows, perhaps with a hidden class.
+
+    `worth`: what numbers of classes are worth, for the record.
+    """
     settings, fit_settings = task.settings, task.settings.fit_settings
     original = task.original
     if division is not None:
@@ -633,6 +639,9 @@ def fit(task: Task, found: Found, division: hidden.Division | None = None) -> Ba
     )
     for (source, target), reason in left_out:
         warnings.warn(f"the arc {source} → {target} is left out: {reason}", stacklevel=5)
+    if division is not None:
+        assert isinstance(task.rows, Table)
+        cpds = hidden.refine(structure, cpds, task.rows, division.probabilities, fit_settings)
     if task.extras.completions:
         cpds = pooled_over(task.extras.completions, structure, cpds, fit_settings)
     typical = dict[str, float]()
@@ -651,6 +660,7 @@ def fit(task: Task, found: Found, division: hidden.Division | None = None) -> Ba
         seconds=time.perf_counter() - task.began,
         search=found.search,
         type_search=found.type_search,
+        classes={str(number): value for number, value in (worth or {}).items()},
     )
     named = None if division is None else hidden.NAME
     return BayesianNetwork(structure, cpds, margins=task.margins, record=record, hidden=named)
@@ -675,10 +685,10 @@ def _impute_and_learn(data: TableLike, settings: LearnSettings) -> BayesianNetwo
     odd.warn()
     table, complete = odd.leave_out(every), odd.leave_out_of_folds(complete)
     structural_em.require_values(table)
-    smooth = complete
+    smooth = complete.replace(hidden=None)  # what fills holes does without a class
     if settings.model in ("blend", "kdebn", "auto"):
         start = settings.start if isinstance(settings.start, Structure) else "ckde"
-        smooth = complete.replace(model="spbn", start=start)
+        smooth = smooth.replace(model="spbn", start=start)
     lines = LearnSettings(
         model="gbn",
         max_parents=settings.max_parents,

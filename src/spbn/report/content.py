@@ -86,7 +86,7 @@ class Content:
 
     @property
     def discrete(self) -> set[str]:
-        return {variable.name for variable in self.network.variables if variable.is_discrete}
+        return {variable.name for variable in self.network.all_variables if variable.is_discrete}
 
     def rows_used(self, used: int) -> str:
         """Say which rows something was computed from."""

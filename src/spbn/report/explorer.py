@@ -25,7 +25,7 @@ from spbn._base.arrays import BoolArray, FloatArray, IntArray, Seed
 from spbn._base.checks import is_whole, refuse
 from spbn._base.lazy import pd
 from spbn._deprecated import renamed
-from spbn.network import Network
+from spbn.network import BayesianNetwork, Network
 from spbn.report import html as h
 from spbn.tables.lags import lag_name
 from spbn.tables.table import Variable
@@ -94,12 +94,13 @@ def joint_sample(network: Network, n: int | None = None, *, seed: Seed = 0) -> J
         refuse("n", f"a whole number between 1 and {LARGEST:,}", n)
     n = int(n)
     if isinstance(network, DynamicNetwork):
-        frame, lags = rows_in_time(network, n, seed), network.lags
+        frame, lags, variables = rows_in_time(network, n, seed), network.lags, network.variables
     else:
-        frame, lags = network.sample(n, seed=seed), 0
+        (part,) = network.parts
+        frame, lags, variables = _rows_with_class(part, n, seed), 0, part.all_variables
     found = []
     for lag in range(lags + 1):
-        for variable in network.variables:
+        for variable in variables:
             name = lag_name(variable.name, lag)
             column = frame[name]
             if variable.is_discrete:
@@ -109,6 +110,12 @@ def joint_sample(network: Network, n: int | None = None, *, seed: Seed = 0) -> J
                 axis, codes = cut(np.clip(column.to_numpy(dtype=np.float64), -1e300, 1e300))
             found.append(Sampled(Variable(name, variable.levels), axis, codes))
     return JointSample(n, tuple(found), lags)
+
+
+def _rows_with_class(network: BayesianNetwork, n: int, seed: Seed) -> pd.DataFrame:
+    """Draw rows along with the hidden class, if there is one."""
+    columns = network.draw(n, seed)
+    return pd.DataFrame({v.name: network.as_data(v, columns[v.name]) for v in network.all_variables})
 
 
 def rows_in_time(network: DynamicNetwork, rows: int, seed: Seed) -> pd.DataFrame:
