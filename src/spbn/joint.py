@@ -113,8 +113,15 @@ class Joint:
 
         A network with inputs needs their values: a table with n rows, `given`.
         """
+        return self._frame(self.variables, n, given, seed)
+
+    def sample_with_class(self, n: int, *, given: Any = None, seed: Seed = None) -> pd.DataFrame:
+        """Draw the same rows along with the hidden class, if there is one."""
+        return self._frame(self.all_variables, n, given, seed)
+
+    def _frame(self, variables: Sequence[Variable], n: int, given: Any, seed: Seed) -> pd.DataFrame:
         columns = self.draw(n, seed, given=self._given_inputs(n, given))
-        return pd.DataFrame({v.name: self.as_data(v, columns[v.name]) for v in self.variables})
+        return pd.DataFrame({v.name: self.as_data(v, columns[v.name]) for v in variables})
 
     def draw(
         self, n: int, seed: Seed = None, *, given: Mapping[str, FloatArray] | None = None

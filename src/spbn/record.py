@@ -43,8 +43,8 @@ class Record:
     left_out
         How many further rows have a value so far out that nothing was learned from them.
     classes
-        If there may be a hidden class: the out-of-fold log-likelihood of a row, less what classes cost, by
-        the number of classes, for all that were tried.
+        If there may be a hidden class: the out-of-fold log-likelihood of a row, less what arcs and classes
+        cost, by the number of classes, for all that were tried.
 
     Examples
     --------

@@ -106,7 +106,7 @@ class Posterior:
             for v in self.network.variables
             if v.name in self.network.inputs
         }
-        return self.network.sample(n, given=inputs or None, seed=0)
+        return self.network.sample_with_class(n, given=inputs or None, seed=0)
 
     def mean(self) -> pd.Series[float]:
         """Return the mean of every continuous variable."""

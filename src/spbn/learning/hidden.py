@@ -92,11 +92,12 @@ class Division:
 
     @property
     def worth(self) -> float:
-        """The log-likelihood less what classes cost: an arc to every node, for each but the first.
+        """The log-likelihood less what arcs and classes cost: a class, an arc to every node and one more.
 
-        That is about how much the assignment of the other rows, for which each has been used, flatters it.
+        That is about how much it is flattered by the classes of the other rows, for which each has been used.
         """
-        return float(self.logpdf.sum()) - self.penalty * (len(self.structure.nodes) + 1) * (self.number - 1)
+        arcs = len(self.structure.arcs) + (len(self.structure.nodes) + 1) * (self.number - 1)
+        return float(self.logpdf.sum()) - self.penalty * arcs
 
     @property
     def probabilities(self) -> FloatArray:

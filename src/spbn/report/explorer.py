@@ -25,7 +25,7 @@ from spbn._base.arrays import BoolArray, FloatArray, IntArray, Seed
 from spbn._base.checks import is_whole, refuse
 from spbn._base.lazy import pd
 from spbn._deprecated import renamed
-from spbn.network import BayesianNetwork, Network
+from spbn.network import Network
 from spbn.report import html as h
 from spbn.tables.lags import lag_name
 from spbn.tables.table import Variable
@@ -97,7 +97,7 @@ def joint_sample(network: Network, n: int | None = None, *, seed: Seed = 0) -> J
         frame, lags, variables = rows_in_time(network, n, seed), network.lags, network.variables
     else:
         (part,) = network.parts
-        frame, lags, variables = _rows_with_class(part, n, seed), 0, part.all_variables
+        frame, lags, variables = part.sample_with_class(n, seed=seed), 0, part.all_variables
     found = []
     for lag in range(lags + 1):
         for variable in variables:
@@ -110,12 +110,6 @@ def joint_sample(network: Network, n: int | None = None, *, seed: Seed = 0) -> J
                 axis, codes = cut(np.clip(column.to_numpy(dtype=np.float64), -1e300, 1e300))
             found.append(Sampled(Variable(name, variable.levels), axis, codes))
     return JointSample(n, tuple(found), lags)
-
-
-def _rows_with_class(network: BayesianNetwork, n: int, seed: Seed) -> pd.DataFrame:
-    """Draw rows along with the hidden class, if there is one."""
-    columns = network.draw(n, seed)
-    return pd.DataFrame({v.name: network.as_data(v, columns[v.name]) for v in network.all_variables})
 
 
 def rows_in_time(network: DynamicNetwork, rows: int, seed: Seed) -> pd.DataFrame:

@@ -182,8 +182,8 @@ class SPBNMixture(SPBNDensity):
     n_classes_
         How many classes there are.
     selection_
-        The out-of-fold log-likelihood of a row, less what classes cost, by the number of classes, for all
-        that were tried: greater is better.
+        The out-of-fold log-likelihood of a row, less what arcs and classes cost, by the number of classes,
+        for all that were tried: greater is better.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn; there is no `feature_names_in_` for an array.
 
