@@ -27,6 +27,7 @@ PAPER_DATA = (
     "seeds",
     "missing",
     "classifiers",
+    "populations",
 )
 OTHER_DATA = ("anomalies", "hybrid")
 NAMES = (*PAPER_DATA, *OTHER_DATA)
@@ -41,6 +42,7 @@ FOLDERS = {
     "seeds": ["UCI data"],
     "missing": ["UCI data"],
     "classifiers": ["UCI data"],
+    "populations": ["UCI data"],
     "hybrid": ["GermanStatlog"],
 }
 ROOT = Path(__file__).resolve().parents[1]
@@ -48,7 +50,7 @@ RESULTS = ROOT / "experiments" / "results"
 #: All others are on the page of the paper.
 PAGES = {
     name: ROOT / "docs" / f"{name}.md"
-    for name in ("densities", "classifiers", "anomalies", "missing", "hybrid", "monitoring")
+    for name in ("densities", "classifiers", "anomalies", "missing", "hybrid", "monitoring", "populations")
 }
 PAGES["seeds"] = PAGES["densities"]
 PAPER = ROOT / "docs" / "paper.md"

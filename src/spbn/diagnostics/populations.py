@@ -116,7 +116,7 @@ def difference(variable: Variable, column: FloatArray, weights: FloatArray) -> D
     here, everywhere = np.cumsum(weights[order]) / total, np.arange(1, len(column) + 1) / len(column)
     mean = float(column @ weights) / total
     spread = float(np.sqrt(np.maximum((column - mean) ** 2 @ weights / total, 0.0)))
-    words = f"{mean:.3g} ± {spread:.2g} instead of {column.mean():.3g} ± {column.std():.2g}"
+    words = f"{mean:.3g} ± {spread:.3g} instead of {column.mean():.3g} ± {column.std():.3g}"
     return Difference(variable.name, float(np.abs(here - everywhere)[last].max()), words)
 
 

@@ -479,7 +479,8 @@ def reasons(
     `usual`: the log-density of every node in a typical row, from `typical`.
     `most`: how many nodes to return at most.
     """
-    drops = {node: usual[node] - contributions[node] for node in values}  # but not of a hidden class
+    # A hidden class has no value to blame.
+    drops = {node: usual[node] - contributions[node] for node in contributions if node in values}
     least = max(LEAST_DROP, LEAST_SHARE * max(drops.values(), default=0.0))
     worst = sorted((node for node in drops if drops[node] >= least), key=lambda node: -drops[node])
     return tuple(Reason(node, values[node], drops[node]) for node in worst[:most])

@@ -128,7 +128,8 @@ def plot_classes(network: BayesianNetwork, data: Any, variables: Sequence[str] |
         column, levels = table.column(name), table.levels.get(name, ())
         edges = np.arange(len(levels) + 1) - 0.5
         if not levels:
-            edges = np.linspace(*np.quantile(column, [0.002, 0.998]), BINS + 1)
+            low, high = np.quantile(column, [0.002, 0.998]).tolist()
+            edges = np.linspace(low, high, BINS + 1)
         for population, weight, colour in zip(found, weights.T, cycle(LINES)):
             label = f"class {population.level} ({population.share:.0%})"
             counts, _ = np.histogram(column, edges, weights=weight)
