@@ -389,7 +389,7 @@ def _in_words(shares: pd.Series[Any]) -> str:
 
 @command
 @options.learning_options(
-    but=("folds", "missing"),
+    but=("folds", "missing", "hidden"),
     one_table=True,
     model={"default": "blend"},
     margins={"default": "yeo-johnson"},
