@@ -367,9 +367,10 @@ class LearnSettings:
         """Return the settings as plain data, for the record of a network."""
         from spbn.record import plain_settings
 
-        return plain_settings(
-            {name: self._used(name) for name, known in OPTIONS.items() if known.is_recorded}
-        )
+        recorded = {name: self._used(name) for name, known in OPTIONS.items() if known.is_recorded}
+        if self.hidden is None:  # so that files without a class are what they were before there were classes
+            del recorded["hidden"]
+        return plain_settings(recorded)
 
     def affecting_result(self) -> dict[str, object]:
         """Return the settings that decide what is found: two searches that share them find the same."""
