@@ -243,7 +243,7 @@ def choose(
         chosen = np.sort(rng.choice(table.rows, MOST_ROWS, replace=False))
     some = table.take(chosen)
     zeros = np.zeros(some.rows, dtype=np.int64)
-    alone = model.divide(some, zeros, start, margins, search=number != "auto")
+    alone = model.divide(some, zeros, start, margins, search=not start.arcs)
     tried = find_classes(some, None if number == "auto" else int(number or 1), model, alone, rng)
     worth = {k: found.worth / some.rows for k, found in {1: alone, **tried}.items()}
     if not tried:

@@ -590,8 +590,9 @@ def _learn_with_class(task: Task) -> BayesianNetwork:
         lambda score, start: quick(score, start).structure,
     )
     try:
-        # Without a class, which all numbers of classes are compared with.
-        alone = search(task) if settings.hidden == "auto" else None
+        # Without a class, which numbers of classes are compared with; if there are many rows, by some.
+        is_compared = settings.hidden == "auto" and rows.rows <= hidden.MOST_ROWS
+        alone = search(task) if is_compared else None
         start = task.start if alone is None else alone.structure
         chosen, worth = hidden.choose(rows, settings.hidden, model, start, task.margins, rng)
         if chosen is not None:
