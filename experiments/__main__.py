@@ -29,6 +29,7 @@ PAPER_DATA = (
     "classifiers",
     "structure",
     "node_types",
+    "populations",
 )
 OTHER_DATA = ("anomalies", "hybrid")
 NAMES = (*PAPER_DATA, *OTHER_DATA)
@@ -45,6 +46,7 @@ FOLDERS = {
     "classifiers": ["UCI data"],
     "structure": ["GaussianNetworks"],
     "node_types": ["GaussianNetworks"],
+    "populations": ["UCI data"],
     "hybrid": ["GermanStatlog"],
 }
 ROOT = Path(__file__).resolve().parents[1]
@@ -52,7 +54,16 @@ RESULTS = ROOT / "experiments" / "results"
 #: All others are on the page of the paper.
 PAGES = {
     name: ROOT / "docs" / f"{name}.md"
-    for name in ("densities", "classifiers", "anomalies", "missing", "hybrid", "monitoring", "structure")
+    for name in (
+        "densities",
+        "classifiers",
+        "anomalies",
+        "missing",
+        "hybrid",
+        "monitoring",
+        "structure",
+        "populations",
+    )
 }
 PAGES["seeds"] = PAGES["densities"]
 PAGES["node_types"] = PAGES["structure"]

@@ -28,5 +28,6 @@ CASES = {
     "margins": ("yeo-johnson", {}),
     "discrete": (["d"], {"model": "gbn"}),
     "smoothing": (5.0, {"model": "gbn", "discrete": ["c", "d"], "required_arcs": [("c", "d")]}),
+    "hidden": (2, {"model": "gbn"}),
     "seed": (1, {}),
 }

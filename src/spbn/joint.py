@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray, IntArray, Seed, finite_log_density, generator
+from spbn._base.arrays import FloatArray, IntArray, Seed, finite_log_density, generator, relative_weights
 from spbn._base.lazy import pd
 from spbn.errors import ArgumentError, GraphError, quoted
 from spbn.nodes.base import CPD, NodeType, refusal
@@ -28,8 +28,13 @@ class Joint:
     """A structure and the fitted density of every node, perhaps of transformed columns."""
 
     structure: Structure
-    #: The nodes and, after them, the inputs that they need, with the levels of the discrete ones.
+    #: The columns of data: the nodes but a hidden one and, after them, the inputs that they need, with the
+    #: levels of the discrete ones.
     variables: tuple[Variable, ...]
+    #: The same with the hidden node, which is the last.
+    all_variables: tuple[Variable, ...]
+    #: The discrete node that no column of data holds, whose levels are classes of rows; None without one.
+    hidden: str | None
     #: Transforms of the columns; the densities are then those of transformed columns.
     margins: Margins | None
     #: How it was made.
@@ -42,11 +47,17 @@ class Joint:
         *,
         margins: Margins | None = None,
         record: Record | None = None,
+        hidden: str | None = None,
         search: Any = None,
         type_search: Any = None,
     ) -> None:
         self.structure = structure
-        self.variables = _checked_variables(structure, cpds)
+        self.hidden = hidden
+        every = _checked_variables(structure, cpds)
+        self.variables = tuple(variable for variable in every if variable.name != hidden)
+        self.all_variables = (*self.variables, *(v for v in every if v.name == hidden))
+        if hidden is not None:
+            _require_hidden(structure, cpds, hidden)
         continuous = {variable.name for variable in self.variables if not variable.is_discrete}
         if margins is not None and structure.inputs:
             margins = margins.only(continuous)  # no node may need an input that has one
@@ -74,12 +85,17 @@ class Joint:
     def replace(self, *, cpds: Mapping[str, CPD] | None = None, record: Record | None = None) -> Self:
         """Return the same network with other densities of its nodes, or with another record."""
         cpds, record = self._cpds if cpds is None else cpds, self.record if record is None else record
-        return type(self)(self.structure, cpds, margins=self.margins, record=record)
+        return type(self)(self.structure, cpds, margins=self.margins, record=record, hidden=self.hidden)
 
     @property
     def nodes(self) -> tuple[str, ...]:
         """Names of the nodes, without the inputs."""
         return self.structure.nodes
+
+    @property
+    def class_variable(self) -> Variable | None:
+        """The hidden node and its levels, if there is one."""
+        return None if self.hidden is None else self.all_variables[-1]
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -89,16 +105,23 @@ class Joint:
     @property
     def order(self) -> tuple[str, ...]:
         """The nodes and the inputs that they need, parents before children."""
-        needed = {variable.name for variable in self.variables}
+        needed = {variable.name for variable in self.all_variables}
         return tuple(name for name in self.structure.dag.topological_order() if name in needed)
 
     def sample(self, n: int, *, given: Any = None, seed: Seed = None) -> pd.DataFrame:
-        """Draw n rows, every node after its parents.
+        """Draw n rows, every node after its parents; a hidden class is drawn, but is no column of them.
 
         A network with inputs needs their values: a table with n rows, `given`.
         """
+        return self._frame(self.variables, n, given, seed)
+
+    def sample_with_class(self, n: int, *, given: Any = None, seed: Seed = None) -> pd.DataFrame:
+        """Draw the same rows along with the hidden class, if there is one."""
+        return self._frame(self.all_variables, n, given, seed)
+
+    def _frame(self, variables: Sequence[Variable], n: int, given: Any, seed: Seed) -> pd.DataFrame:
         columns = self.draw(n, seed, given=self._given_inputs(n, given))
-        return pd.DataFrame({v.name: self.as_data(v, columns[v.name]) for v in self.variables})
+        return pd.DataFrame({v.name: self.as_data(v, columns[v.name]) for v in variables})
 
     def draw(
         self, n: int, seed: Seed = None, *, given: Mapping[str, FloatArray] | None = None
@@ -108,7 +131,7 @@ class Joint:
         The inputs, in the same units, are `given`.
         """
         rng = generator(seed)
-        levels = {variable.name: variable.levels for variable in self.variables if variable.is_discrete}
+        levels = {variable.name: variable.levels for variable in self.all_variables if variable.is_discrete}
         columns: dict[str, FloatArray] = dict(given or {})
         for node in self.order:
             if node not in self._cpds:
@@ -148,13 +171,27 @@ class Joint:
         )
 
     def node_logpdf(self, node: str, data: Any) -> FloatArray:
-        """Log-density of a node given its parents, for every row, in the units of the data."""
+        """Log-density of a node given its parents, for every row, in the units of the data.
+
+        If it depends on a hidden class, and the data has no column for it, the data must have all others; it
+        is then what the node contributes.
+        """
         family = (node, *self.structure.parents(node))
-        table = as_table(data, variables=[v for v in self.variables if v.name in family])
+        if self.hidden in family and not (isinstance(data, Table) and self.hidden in data.names):
+            return self.contributions(data)[:, self.nodes.index(node)]
+        table = as_table(data, variables=[v for v in self.all_variables if v.name in family])
         return self.cpds[node].logpdf(self.transformed(table)) + self.log_slopes(table, [node])[0]
 
     def contributions(self, data: Any) -> FloatArray:
-        """Return what every node contributes to the log-density of every row: rows × nodes."""
+        """Return what every node contributes to the log-density of every row: rows × nodes.
+
+        With a hidden class z, the log-density log Σ_k P(z = k) Π_i f_i(x | k) is the sum of
+
+            Σ_k r_k log f_i(x | k)  for every other node,  and  -Σ_k r_k log(r_k / P(z = k))  for the class,
+
+        where r_k = P(z = k | x): what a node adds is a mean over the classes that the row may have, and the
+        class takes what it costs to tell which.
+        """
         return self.logpdf_of_columns(as_table(data, variables=self.variables).columns).T
 
     def logpdf_of_columns(self, columns: FloatArray) -> FloatArray:
@@ -163,10 +200,37 @@ class Joint:
         if not columns.shape[1]:
             return out
         columns, slopes = self._moved(columns)
+        if self.hidden is not None:
+            out = average_over_classes(self._terms_by_class(columns))
+            return out if slopes is None else out + slopes
         with np.errstate(over="ignore"):  # the square of an absurd value
             for k, (cpd, _, family) in enumerate(self._families):
                 out[k] = cpd.logpdf_of_columns(columns[family])
         return out if slopes is None else out + slopes
+
+    def log_joint_of_columns(self, columns: FloatArray) -> FloatArray:
+        """Return the joint log-density of rows and of every class, but for what margins add: classes × rows.
+
+        Columns are `variables` × rows, complete, in the units of the data.
+        """
+        columns, _ = self._moved(columns)
+        return self._terms_by_class(columns).sum(axis=1)
+
+    def _terms_by_class(self, columns: FloatArray) -> FloatArray:
+        """Return the log-density of every node under every class: classes × nodes × rows."""
+        assert self.class_variable is not None
+        number, rows = len(self.class_variable.levels), columns.shape[1]
+        out = np.empty((number, len(self._cpds), rows))
+        columns = np.concatenate([columns, np.zeros((1, rows))])
+        with np.errstate(over="ignore"):
+            for k, (cpd, variables, family) in enumerate(self._families):
+                if self.class_variable not in variables:
+                    out[:, k] = cpd.logpdf_of_columns(columns[family])
+                    continue
+                for level in range(number):
+                    columns[-1] = level
+                    out[level, k] = cpd.logpdf_of_columns(columns[family])
+        return out
 
     def logpdf_and_cdf_of_columns(
         self, columns: FloatArray, uniforms: FloatArray
@@ -174,8 +238,12 @@ class Joint:
         """Return what nodes add to the log-density, a finite number, and P(X ≤ x | parents): nodes × rows.
 
         Columns are `variables` × rows, complete. Uniforms, nodes × rows, choose points on the steps of
-        discrete nodes.
+        discrete nodes. Where the parents include a hidden class, a mean over classes stands for the
+        distribution function, by their probabilities given all nodes before it: these are then uniform and
+        independent, as others are.
         """
+        if self.hidden is not None:
+            return self._logpdf_and_cdf_by_class(columns, uniforms)
         shape = (len(self._cpds), columns.shape[1])
         logpdf, cdf = np.empty(shape), np.empty(shape)
         columns, slopes = self._moved(columns)
@@ -186,14 +254,36 @@ class Joint:
         logpdf = logpdf if slopes is None else logpdf + slopes
         return finite_log_density(logpdf), np.clip(cdf, 0.0, 1.0)
 
+    def _logpdf_and_cdf_by_class(
+        self, columns: FloatArray, uniforms: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        logpdf, cdf = self.logpdf_of_columns(columns), uniforms.copy()  # that of the class is any number
+        moved, _ = self._moved(columns)
+        terms = self._terms_by_class(moved)
+        moved = np.concatenate([moved, np.zeros((1, moved.shape[1]))])
+        so_far = terms[:, -1].copy()
+        for node in self.order:
+            if node == self.hidden or node not in self._cpds:
+                continue
+            k = self.nodes.index(node)
+            cpd, variables, family = self._families[k]
+            weights = relative_weights(so_far, axis=0)
+            found = np.zeros(moved.shape[1])
+            for level, weight in enumerate(weights / np.maximum(weights.sum(axis=0), 1e-300)):
+                moved[-1] = level
+                found += weight * cpd.logpdf_and_cdf(Table.of(variables, moved[family]), uniforms[k])[1]
+            cdf[k] = found
+            so_far += terms[:, k]
+        return finite_log_density(logpdf), np.clip(cdf, 0.0, 1.0)
+
     @cached_property
     def _families(self) -> list[tuple[CPD, tuple[Variable, ...], IntArray]]:
-        """The density of every node, its parents and, last, itself, and where these are in `variables`."""
-        places = {variable.name: place for place, variable in enumerate(self.variables)}
+        """The density of every node, its parents and itself, and where these are in `all_variables`."""
+        places = {variable.name: place for place, variable in enumerate(self.all_variables)}
         families = []
         for node, cpd in self._cpds.items():
             columns = [places[name] for name in (*cpd.parents, node)]
-            families.append((cpd, tuple(self.variables[k] for k in columns), np.array(columns)))
+            families.append((cpd, tuple(self.all_variables[k] for k in columns), np.array(columns)))
         return families
 
     def _moved(self, columns: FloatArray) -> tuple[FloatArray, FloatArray | None]:
@@ -201,7 +291,9 @@ class Joint:
         if self.margins is None:
             return columns, None
         columns, slopes = self.margins.moved(self._names, columns)
-        return columns, slopes[: len(self._cpds)]
+        if self.hidden is None:
+            return columns, slopes[: len(self._cpds)]
+        return columns, np.concatenate([slopes[: len(self._cpds) - 1], np.zeros((1, columns.shape[1]))])
 
     @cached_property
     def _names(self) -> tuple[str, ...]:
@@ -211,11 +303,20 @@ class Joint:
         """Return a table in the units of the densities: transformed by the margins, if there are any."""
         return table if self.margins is None else self.margins.transformed(table)
 
+    def with_class(self, table: Table, codes: IntArray | None = None) -> Table:
+        """Return a table with a further column for the hidden class, if there is one: NaN, or its codes."""
+        if self.class_variable is None:
+            return table
+        column = np.full(table.rows, np.nan) if codes is None else codes.astype(np.float64)
+        columns = np.concatenate([table.columns, column[None]])
+        return Table.of((*table.variables, self.class_variable), columns)
+
     def log_slopes(self, table: Table, nodes: Sequence[str]) -> FloatArray:
         """Return what the margins add to the log-densities of nodes: nodes × rows; 0 without margins."""
         if self.margins is None:
             return np.zeros((len(nodes), 1))
-        return self.margins.log_slopes(table, nodes)
+        slopes = self.margins.log_slopes(table, [node for node in nodes if node != self.hidden])
+        return np.concatenate([slopes, np.zeros((len(nodes) - len(slopes), table.rows))])  # the class is last
 
     def margin(self, node: str) -> YeoJohnson | None:
         """Return the transform of a column, if it has one."""
@@ -228,6 +329,23 @@ class Joint:
     def in_data_units(self, node: str, values: FloatArray) -> FloatArray:
         margin = self.margin(node)
         return values if margin is None else margin.inverse(values)
+
+
+def average_over_classes(terms: FloatArray) -> FloatArray:
+    """Return what nodes contribute to the log-density of rows: nodes × rows; see `Joint.contributions`.
+
+    Terms are classes × nodes × rows, and the class is the last node.
+    """
+    joint = terms.sum(axis=1)
+    total: FloatArray = np.logaddexp.reduce(joint, axis=0)
+    possible = np.isfinite(total)
+    weights = np.where(possible, relative_weights(joint, axis=0), 1.0)
+    weights /= weights.sum(axis=0)
+    with np.errstate(invalid="ignore"):  # of 0 times -inf, which is nothing
+        weighted = np.where(weights[:, None] > 0.0, weights[:, None] * terms, 0.0)
+        out: FloatArray = weighted.sum(axis=0)
+        out[-1] = np.where(possible, total - out[:-1].sum(axis=0), -np.inf)
+    return out
 
 
 def as_data(variable: Variable, values: FloatArray) -> Any:
@@ -267,6 +385,15 @@ def _checked_variables(structure: Structure, cpds: Mapping[str, CPD]) -> tuple[V
         if not cpd.type.admits(variable, parents):
             raise GraphError(refusal(cpd.type, variable, parents))
     return variables
+
+
+def _require_hidden(structure: Structure, cpds: Mapping[str, CPD], hidden: str) -> None:
+    """Refuse a hidden node that is not a table of probabilities without parents, the last of several."""
+    is_table = hidden in cpds and cpds[hidden].as_probability_table() is not None
+    if not is_table or structure.parents(hidden) or structure.nodes[-1] != hidden or len(structure.nodes) < 2:
+        raise GraphError(
+            f"the hidden node must be the last of several, discrete, and without parents. Got {hidden!r}."
+        )
 
 
 def _require_fit(family: Family, cpd: CPD) -> None:

@@ -18,7 +18,7 @@ from spbn._deprecated import warn_deprecated
 from spbn.errors import ArgumentError, FitError, ModelFileError, SpbnError, setting
 from spbn.fitting import fitted, typical_logpdf
 from spbn.graphs.dag import Arc
-from spbn.inference.batch import imputations, log_density_of_observed, predict
+from spbn.inference.batch import class_probabilities, imputations, log_density_of_observed, predict
 from spbn.inference.query import Method, Posterior, query
 from spbn.joint import Joint
 from spbn.kernels.compression import require_tolerance
@@ -141,6 +141,9 @@ class BayesianNetwork(Joint, Network):
         Transforms of the columns; the densities are then those of transformed columns.
     record
         How it was made. If nothing else is known, `search` and `type_search` can be given instead.
+    hidden
+        A discrete node that no column of data holds, the last one, without parents: its levels are classes
+        of rows, and densities are sums over them.
 
     Examples
     --------
@@ -276,6 +279,34 @@ class BayesianNetwork(Joint, Network):
         """
         return predict(self, data, targets, statistic=statistic, seed=seed)
 
+    def classes(self, data: Any, *, seed: Seed = 0) -> pd.DataFrame:
+        """Return which class every row belongs to: the probability of each, and the most probable one.
+
+        There is a column for every level of the hidden node, and one with the node's name. Rows may have
+        missing values.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd, spbn
+        >>> rng = np.random.default_rng(0)
+        >>> group = rng.random(300) < 0.3
+        >>> data = pd.DataFrame(rng.normal(np.where(group, 6.0, 0.0), 1.0, (2, 300)).T, columns=["x", "y"])
+        >>> network = spbn.learn(data, model="gbn", hidden=2)
+        >>> found = network.classes(data)
+        >>> bool(((found["class"] == "2") == group).mean() > 0.99)
+        True
+        """
+        if self.class_variable is None:
+            raise ArgumentError(
+                f"the network has no hidden class: learn one with {setting('hidden', 'auto')}."
+            )
+        table = as_table(data, variables=self.variables, missing="keep")
+        found = class_probabilities(self, table, seed=seed)
+        index = frame_index(data)
+        frame = pd.DataFrame(found, columns=list(self.class_variable.levels), index=index)
+        frame[self.class_variable.name] = self.as_data(self.class_variable, found.argmax(axis=1))
+        return frame
+
     def impute(self, data: Any, *, seed: Seed = 0, draws: int | None = None) -> pd.DataFrame:
         """Fill holes with random draws, given the rest of the row; return a frame like the data.
 
@@ -348,6 +379,7 @@ class BayesianNetwork(Joint, Network):
         record: dict[str, Any] = {
             "nodes": list(self.nodes),
             **({"inputs": list(self.structure.inputs)} if self.structure.inputs else {}),
+            **({"hidden": self.hidden} if self.hidden is not None else {}),
             "arcs": [list(arc) for arc in self.structure.arcs],
             "cpds": [io.cpd_to_record(self.cpds[node], arrays) for node in self.nodes],
             "record": to_plain(self.record),
@@ -380,8 +412,12 @@ class BayesianNetwork(Joint, Network):
                 refuse(f"it describes {cpd.node!r} more than once.")
             cpds[cpd.node] = cpd
         types = {node: cpd.type for node, cpd in cpds.items()}
+        hidden = document.get("hidden")
+        if hidden is not None and not isinstance(hidden, str):
+            refuse(f"'hidden' must name a node. Got {hidden!r:.200}.")
+        seen = [node for node in nodes if node != hidden]  # by searches, which are given the classes of rows
         searches: dict[str, Any] = {
-            key: records.search_from_record(document[key], nodes, inputs) if key in document else None
+            key: records.search_from_record(document[key], seen, inputs) if key in document else None
             for key in ("search", "type_search")
         }
         if "pc" in document and "search" not in document:
@@ -390,12 +426,12 @@ class BayesianNetwork(Joint, Network):
         if not set(made.open_directions or ()) <= set(arcs):
             refuse("its record of learning has open directions that are not arcs of the network.")
         try:
-            network = cls(Structure(nodes, arcs, types, inputs=inputs), cpds, record=made)
+            network = cls(Structure(nodes, arcs, types, inputs=inputs), cpds, record=made, hidden=hidden)
             if "margins" not in document:
                 return network
             continuous = [variable.name for variable in network.variables if not variable.is_discrete]
             margins = transforms.from_plain(document["margins"], continuous)
-            return cls(network.structure, cpds, margins=margins, record=made)
+            return cls(network.structure, cpds, margins=margins, record=made, hidden=hidden)
         except ModelFileError:
             raise
         except SpbnError as error:
@@ -423,6 +459,7 @@ class BayesianNetwork(Joint, Network):
             isinstance(other, BayesianNetwork)
             and self.structure == other.structure
             and self.margins == other.margins
+            and self.hidden == other.hidden
             and all(self.cpds[node] == other.cpds[node] for node in self.nodes)
         )
 

@@ -59,6 +59,9 @@ class Record:
         How many further rows have a value so far out that nothing was learned from them.
     open_directions
         The arcs whose direction neither background knowledge nor the score decides.
+    classes
+        If there may be a hidden class: the out-of-fold log-likelihood of a row, less what arcs and classes
+        cost, by the number of classes, for all that were tried.
 
     Examples
     --------
@@ -83,6 +86,7 @@ class Record:
     rounds: tuple[float, ...] = ()
     left_out: int = 0
     open_directions: tuple[Arc, ...] | None = None
+    classes: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def model(self) -> str | None:
@@ -139,6 +143,7 @@ def to_plain(record: Record) -> dict[str, Any]:
         **({"rounds": list(record.rounds)} if record.rounds else {}),
         **({"left_out": record.left_out} if record.left_out else {}),
         **({} if arcs is None else {"open_directions": [list(arc) for arc in arcs]}),
+        **({"classes": dict(record.classes)} if record.classes else {}),
     }
 
 
@@ -155,9 +160,11 @@ def from_plain(document: Any, *, search: Any, type_search: Any) -> Record:
         "rounds": lambda value: isinstance(value, list) and all(map(is_number, value)),
         "left_out": lambda value: is_whole(value, 0),
         "open_directions": lambda value: value is None or _are_pairs(value),
+        "classes": lambda value: isinstance(value, dict) and all(map(is_number, value.values())),
     }
     if isinstance(document, dict):
-        document = {"rounds": [], "left_out": 0, "open_directions": None, **document}
+        absent = {"rounds": [], "left_out": 0, "open_directions": None, "classes": {}}
+        document = {**absent, **document}
     if not isinstance(document, dict) or set(document) != set(expected):
         raise ModelFileError(
             f"its record of learning must have {', '.join(expected)}. Got {document!r:.200}."

@@ -143,7 +143,7 @@ class RowScorer:
         """Have densities prepare what they keep, and the compiler do its work, before the first row."""
         with suppress(ArgumentError):  # that is, unless it is unknown
             self.typical  # noqa: B018
-        discrete = {variable.name for variable in self.variables if variable.is_discrete}
+        discrete = {v.name for v in self._network.all_variables if v.is_discrete}
         with np.errstate(all="ignore"):
             for part in (part for cpd in self._network.cpds.values() for part in cpd.cases):
                 names = (*part.parents, part.node)

@@ -25,6 +25,7 @@ hardly needs the transform. Its relations to others do: they become simpler.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -59,17 +60,23 @@ class YeoJohnson:
     high: float = np.inf
 
     @classmethod
-    def fit(cls, column: FloatArray) -> YeoJohnson:
-        """Standardise, and choose the exponent under which a normal density makes the rows most likely."""
+    def fit(cls, column: FloatArray, codes: IntArray | None = None) -> YeoJohnson:
+        """Standardise, and choose the exponent under which a normal density makes the rows most likely.
+
+        `codes`: the class of every row, if each class has a normal density of its own.
+        """
         from scipy.optimize import minimize_scalar
 
         centre = float(column.mean())
         scale = float(np.sqrt(np.mean((column - centre) ** 2)))
         z = (column - centre) / scale
         slopes = float(np.sum(np.sign(z) * np.log1p(np.abs(z))))
+        parts = [slice(None)] if codes is None else _classes_that_vary(z, codes)
 
         def loss(exponent: float) -> float:
-            return 0.5 * len(z) * float(np.log(_bent(z, exponent)[0].var())) - (exponent - 1.0) * slopes
+            bent = _bent(z, exponent)[0]
+            widths = math.fsum(0.5 * len(bent[part]) * float(np.log(bent[part].var())) for part in parts)
+            return widths - (exponent - 1.0) * slopes
 
         options: dict[str, object] = {"xatol": PRECISION}
         found = minimize_scalar(loss, bounds=(LEAST, GREATEST), method="bounded", options=options)  # type: ignore[call-overload]
@@ -116,10 +123,13 @@ class Margins:
         return margins
 
     @classmethod
-    def choose(cls, table: Table) -> Margins:
-        """Fit transforms to the continuous columns that are predicted better with them."""
+    def choose(cls, table: Table, codes: IntArray | None = None) -> Margins:
+        """Fit transforms to the continuous columns that are predicted better with them.
+
+        `codes`: the class of every row, if columns are predicted by classes.
+        """
         names = [variable.name for variable in table.variables if not variable.is_discrete]
-        found = {name: choose_transform(table.column(name)) for name in names}
+        found = {name: choose_transform(table.column(name), codes) for name in names}
         return cls({name: transform for name, transform in found.items() if transform is not None})
 
     @property
@@ -192,14 +202,31 @@ def _require_resolution(name: str, column: FloatArray, transform: YeoJohnson) ->
         )
 
 
-def choose_transform(column: FloatArray) -> YeoJohnson | None:
-    """Return the transform of a column, or None if it is not predicted better with one."""
+def choose_transform(column: FloatArray, codes: IntArray | None = None) -> YeoJohnson | None:
+    """Return the transform of a column, or None if it is not predicted better with one.
+
+    `codes`: the class of every row, if the column is predicted by classes.
+    """
     quantiles = np.quantile(column, LEVELS, method="inverted_cdf")
     near = without_far_values(column[None], spreads_from_quantiles(quantiles[:, None]))[0]
     if near.min() == near.max():
         return None
-    transform = YeoJohnson.fit(near)
-    return transform if pays(log_density_gain(column, transform, quantiles), len(column)) else None
+    if codes is None:
+        transform = YeoJohnson.fit(near)
+        return transform if pays(log_density_gain(column, transform, quantiles), len(column)) else None
+    transform, gain = YeoJohnson.fit(near, codes), 0.0
+    for part in _classes_that_vary(column, codes):
+        quantiles = np.quantile(column[part], LEVELS, method="inverted_cdf")
+        within = log_density_gain(column[part], transform, quantiles)
+        gain += within if np.isfinite(within) else 0.0
+    return transform if pays(gain, len(column)) else None
+
+
+def _classes_that_vary(column: FloatArray, codes: IntArray) -> list[IntArray]:
+    """Return the rows of every class in which a column is not constant; all rows if it is in each."""
+    parts = [np.flatnonzero(codes == k) for k in range(int(codes.max()) + 1)]
+    vary = [part for part in parts if len(part) and column[part].min() < column[part].max()]
+    return vary or [np.arange(len(column))]
 
 
 def log_density_gain(column: FloatArray, transform: YeoJohnson, quantiles: FloatArray) -> float:
@@ -243,11 +270,14 @@ def fit_transform(kind: str, column: FloatArray) -> YeoJohnson | None:
     return YeoJohnson.fit(column) if kind == "yeo-johnson" else None
 
 
-def fitted(kind: str, table: Table) -> Margins | None:
-    """Return the margins of a table; None if no column is to be transformed."""
+def fitted(kind: str, table: Table, codes: IntArray | None = None) -> Margins | None:
+    """Return the margins of a table; None if no column is to be transformed.
+
+    `codes`: the class of every row, by which "auto" chooses.
+    """
     require_kind(kind)
     if kind == "auto":
-        return Margins.choose(table).or_none
+        return Margins.choose(table, codes).or_none
     return Margins.fit(table) if kind == "yeo-johnson" else None
 
 

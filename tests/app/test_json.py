@@ -119,6 +119,15 @@ def _predict(asked):
     assert [row["a"] for row in found["rows"]] == expected["a"].tolist()
 
 
+def _classes(asked):
+    network = spbn.learn(FRAME, model="gbn", hidden=2)
+    network.save("h.spbn")
+    found = asked("classes", "h.spbn", "new.csv")
+    expected = network.classes(FRAME.iloc[:20])
+    assert [row["class"] for row in found["rows"]] == expected["class"].tolist()
+    assert [row["1"] for row in found["rows"]] == expected["1"].tolist()
+
+
 def _impute(asked):
     found = asked("impute", "m.spbn", "holes.csv", "--out", "full.csv", "--draws", 2)
     assert found["filled"] == {"a": 2}

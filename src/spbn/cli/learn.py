@@ -398,7 +398,7 @@ def _in_words(shares: pd.Series[Any]) -> str:
 
 @command
 @options.learning_options(
-    but=("folds", "missing"),
+    but=("folds", "missing", "hidden"),
     one_table=True,
     test={"flag": "--independence-test"},
 )

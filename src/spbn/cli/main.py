@@ -17,7 +17,7 @@ from click.shell_completion import get_completion_class
 
 from spbn.cli.command import Group, complain, say, warn
 from spbn.cli.learn import classify, compare, confidence, demo, learn
-from spbn.cli.query import forecast, impute, predict, query, sample
+from spbn.cli.query import classes, forecast, impute, predict, query, sample
 from spbn.cli.show import compact, explore, plot, report, score, show
 from spbn.cli.watch import watch
 
@@ -25,7 +25,7 @@ from spbn.cli.watch import watch
 GROUPS = {
     "Learn": (learn, classify, demo),
     "Look": (show, plot, report, explore),
-    "Ask": (query, predict, impute, score, sample),
+    "Ask": (query, predict, impute, classes, score, sample),
     "Trust": (confidence, compare),
     "Time": (forecast, watch),
     "Files": (compact,),

@@ -65,19 +65,19 @@ class Words(click.types.StringParamType):
 class NumberOr(click.ParamType[Any]):
     """A number, or one of some words, of which "none" stands for None."""
 
-    name = "float"
-
-    def __init__(self, words: Collection[str]) -> None:
-        self._words = words
+    def __init__(self, words: Collection[str], number: type[int] | type[float] = float) -> None:
+        self._words, self._number = words, number
+        self.name = number.__name__
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if isinstance(value, str) and value in self._words:
             return None if value == "none" else value
         try:
-            return float(value)
+            return self._number(value)
         except ValueError:
             words = " or ".join(map(repr, self._words))
-            self.fail(f"{value!r} is neither a number nor {words}.", param, ctx)
+            kind = "a whole number" if self._number is int else "a number"
+            self.fail(f"{value!r} is neither {kind} nor {words}.", param, ctx)
 
 
 A_TABLE = "A table: .csv, .tsv, .csv.gz, .parquet or .xlsx; or - for standard input."
@@ -126,7 +126,7 @@ def learning_option(known: Option, **changes: Any) -> Decorator:
         are_named = all(choice in known.flag_help for choice in known.choices)
         declared |= {"type": Words(known.choices) if are_named else click.Choice(known.choices)}
     elif known.words:
-        declared |= {"type": NumberOr(known.words)}
+        declared |= {"type": NumberOr(known.words, int if known.kind == "int" else float)}
     else:
         declared |= {"type": {"int": int, "float": float}.get(known.kind, str)}
     flag = changes.pop("flag", known.flag)

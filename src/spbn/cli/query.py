@@ -1,4 +1,4 @@
-"""The commands that ask a network: ``spbn query``, ``predict``, ``sample``, ``impute`` and ``forecast``."""
+"""The commands that ask a network: ``spbn query``, ``predict``, ``sample``, ``impute``, ``classes`` ..."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def query(
     inputs.require_targets(plot=plot, tables=[out], inputs=[model])
     inputs.require_least("-n", n)
     network = inputs.load_model(model)
-    known = options.conditions_in("--given", given, network.variables)
-    set_to = options.conditions_in("--do", do, network.variables)
-    asked = options.event_in(event, network.variables, "{low:.12g}<={name}<={high:.12g}")
+    known = options.conditions_in("--given", given, network.all_variables)
+    set_to = options.conditions_in("--do", do, network.all_variables)
+    asked = options.event_in(event, network.all_variables, "{low:.12g}<={name}<={high:.12g}")
     with inputs.busy("asking the network"):
         posterior = network.query(known, do=set_to, n=n, seed=seed)
         probability = posterior.probability(asked) if asked else None
@@ -223,6 +223,29 @@ def sample(answer: Answer, model: Path, n: int, seed: int, out: Path | None) -> 
     with inputs.busy("drawing rows"):
         rows = network.sample(n, seed=seed)  # of a model over time: one series
     answer.give_rows(rows, out)
+
+
+@command
+@options.model_argument
+@options.data_argument
+@options.seed_option
+@options.screen_option
+def classes(answer: Answer, model: Path, data: Source, seed: int, out: Path | None) -> None:
+    """Say which of the populations of a network each row belongs to.
+
+    For a network that was learned with --hidden: the probability of every class, and the most probable one.
+    Values may be missing.
+
+    [dim]spbn classes wine.spbn wine.csv --out classes.csv[/]
+    """
+    inputs.require_targets(tables=[out], inputs=[model, data])
+    network = inputs.load_model(model)
+    if network.hidden is None:
+        raise ArgumentError(f"{shown(model)} has no hidden class: learn it with --hidden auto.")
+    frame = inputs.frame_for(network, data)
+    with inputs.busy("telling classes apart"):
+        found = network.classes(frame, seed=seed)
+    answer.give_rows(found, out)
 
 
 @command

@@ -8,12 +8,15 @@
     How columns are read, what is missing, and what to look at twice.
 `Strengths`
     How often replicates of a search have an arc, from `spbn.confidence` or the table that it wrote.
+`populations`
+    What is different about each class of a network with a hidden class.
 `early_stop`
     Why a search ended with less than it could have found, and what to try.
 """
 
 from spbn.diagnostics.data_check import ColumnCheck, DataCheck, check_data
 from spbn.diagnostics.model import EarlyStop, FarRow, Strengths, early_stop
+from spbn.diagnostics.populations import Difference, Population, populations
 from spbn.diagnostics.rows import (
     Reason,
     Scoring,
@@ -29,8 +32,10 @@ from spbn.diagnostics.rows import (
 __all__ = [
     "ColumnCheck",
     "DataCheck",
+    "Difference",
     "EarlyStop",
     "FarRow",
+    "Population",
     "Reason",
     "Scoring",
     "Strengths",
@@ -40,6 +45,7 @@ __all__ = [
     "early_stop",
     "leave_one_out",
     "out_of_fold",
+    "populations",
     "reasons",
     "typical",
     "unusual_rows",

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from spbn._base.lazy import pd
 from spbn.diagnostics.rows import Evidence, reasons, settings_of
 from spbn.errors import ArgumentError, DataError, Naming, SpbnError, in_python, quoted, render, setting
 from spbn.graphs.dag import Arc
+from spbn.inference.batch import with_classes
 from spbn.learning.settings import MODELS, LearnSettings, Model
 from spbn.learning.stability import Confidence
 from spbn.network import BayesianNetwork
@@ -93,6 +94,8 @@ def other_type(node_type: NodeType) -> NodeType:
 def measure_importance(network: BayesianNetwork, evidence: Evidence) -> Importance | str:
     """Score every family, and every change to it, by cross-validation; or say why that cannot be done."""
     structure = network.structure
+    if evidence.table is not None and evidence.covers(variable.name for variable in network.variables):
+        evidence = replace(evidence, table=with_classes(network, evidence.table))
     families = [f for f in structure.families() if evidence.covers((f.node, *f.parents))]
     table = evidence.thinned(SCORED_ROWS)
     if table is None or not families:
@@ -173,10 +176,16 @@ def check_fit(network: BayesianNetwork, evidence: Evidence) -> dict[str, FitChec
         return {}
     checks = {}
     rows, transformed = table.rows, network.transformed(table)
-    for node, cpd in network.cpds.items():
-        if evidence.covers((node, *cpd.parents)):
+    summed: FloatArray | None = None  # over the classes
+    if network.hidden is not None and evidence.covers(variable.name for variable in network.variables):
+        uniforms = np.tile(same_uniforms(rows), (len(network.nodes), 1))
+        summed = network.logpdf_and_cdf_of_columns(table.columns, uniforms)[1]
+    for place, (node, cpd) in enumerate(network.cpds.items()):
+        if evidence.covers((node, *(parent for parent in cpd.parents if parent != network.hidden))):
             # P(X ≤ x | parents) of every row; a point on its step, always the same one, if X has steps.
-            transform = cpd.randomised_cdf(transformed, same_uniforms(rows))
+            transform = (
+                cpd.randomised_cdf(transformed, same_uniforms(rows)) if summed is None else summed[place]
+            )
             uniform = np.sort(np.clip(transform, 0.0, 1.0))
             steps = np.arange(rows + 1) / rows
             distance = max(np.max(steps[1:] - uniform), np.max(uniform - steps[:-1]))

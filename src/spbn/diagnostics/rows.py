@@ -23,12 +23,15 @@ from spbn._base.arrays import FloatArray, IntArray, finite_log_density
 from spbn._base.checks import whole
 from spbn._deprecated import renamed
 from spbn.errors import ArgumentError, quoted
+from spbn.inference.batch import class_probabilities
+from spbn.joint import average_over_classes
 from spbn.kernels.estimates import BandwidthRule
 from spbn.network import BayesianNetwork
 from spbn.nodes.families import Family, FamilyScorer, named_batch
 from spbn.rows.memory import MemoryRows
 from spbn.rows.partition import Partition
 from spbn.rows.store import FitSettings
+from spbn.scores.by_class import ByClass
 from spbn.tables.lags import lag_name
 from spbn.tables.reader import as_table, frame_index
 from spbn.tables.splits import fold_labels
@@ -156,6 +159,9 @@ def leave_one_out(
     """
     table = as_table(data, variables=network.variables, min_rows=FEWEST_ROWS)
     settings = _required_settings(network, bandwidth)
+    if network.hidden is not None:  # whose classes would have to be found anew without every row
+        by_row = out_of_fold(network, table, bandwidth=bandwidth)
+        return by_row if rows is None else by_row[np.asarray(rows)]
     asked = np.arange(table.rows) if rows is None else np.asarray(rows)
     if (
         asked.ndim != 1
@@ -180,6 +186,8 @@ def out_of_fold(network: BayesianNetwork, data: Any, *, bandwidth: BandwidthRule
     """
     table = as_table(data, variables=network.variables, min_rows=FEWEST_ROWS)
     settings = _required_settings(network, bandwidth)
+    if network.hidden is not None:
+        return _out_of_fold_by_class(network, table, settings)
     labels = fold_labels(table.rows, min(FOLDS, table.rows), 0, discrete=table.level_codes)
     out = []
     rows = network.transformed(table)
@@ -188,6 +196,26 @@ def out_of_fold(network: BayesianNetwork, data: Any, *, bandwidth: BandwidthRule
         found = _scored(Partition.folds(part, labels), family, settings)
         out.append(found if np.isfinite(found).all() else network.cpds[family.node].logpdf(part))
     return (np.stack(out) + network.log_slopes(table, network.nodes)).T
+
+
+def _out_of_fold_by_class(network: BayesianNetwork, table: Table, settings: FitSettings) -> FloatArray:
+    """Do what `out_of_fold` says where there is a hidden class: all rows have their most probable ones."""
+    codes = class_probabilities(network, table).argmax(axis=1)
+    assert network.class_variable is not None
+    sizes = np.bincount(codes, minlength=len(network.class_variable.levels))
+    if sizes.min() < 2:  # rows that lack a class are not those it was fitted to
+        return network.contributions(table)
+    score = ByClass(
+        network.transformed(table), codes, folds=min(FOLDS, int(sizes.min())), settings=settings, penalty=0.0
+    )
+    terms = []
+    for family in network.structure.families()[:-1]:
+        parents = tuple(parent for parent in family.parents if parent != network.hidden)
+        plain = [Family(family.node, parents, family.type)]
+        by_class = score.by_class(plain)[:, 0] if len(parents) < len(family.parents) else score.whole(plain)
+        terms.append(np.broadcast_to(by_class, (len(sizes), table.rows)))
+    by_node = average_over_classes(np.stack([*terms, score.log_prior()], axis=1))
+    return (by_node + network.log_slopes(table, network.nodes)).T
 
 
 def _required_settings(network: BayesianNetwork, bandwidth: BandwidthRule | None) -> FitSettings:
@@ -451,7 +479,8 @@ def reasons(
     `usual`: the log-density of every node in a typical row, from `typical`.
     `most`: how many nodes to return at most.
     """
-    drops = {node: usual[node] - contributions[node] for node in contributions}
+    # A hidden class has no value to blame.
+    drops = {node: usual[node] - contributions[node] for node in contributions if node in values}
     least = max(LEAST_DROP, LEAST_SHARE * max(drops.values(), default=0.0))
     worst = sorted((node for node in drops if drops[node] >= least), key=lambda node: -drops[node])
     return tuple(Reason(node, values[node], drops[node]) for node in worst[:most])

@@ -1,7 +1,9 @@
 """Rows with holes: predicted, filled in, or integrated out.
 
 Every row is a case of its own. Rows with the same pattern of holes are answered together where the answer is
-exact; all others are answered together by particles, whatever their patterns.
+exact; all others are answered together by particles, whatever their patterns. A hidden class is one more hole
+of every row: where that is not exact as a whole, every class is answered by itself, and weighs by its
+evidence.
 
 Rows that a network was learned from need care. A network of kernels has a kernel on every such row. If the
 row had holes, they were filled before, and the kernel sits on what they were filled with: asked about the row
@@ -68,9 +70,34 @@ def log_density_of_observed(
         for part, answer in _answers(evidence_of(network, holed), n, generator(seed)):
             out[rows[part]] = answer.log_evidence
         # What the margins add to the log-density of the values that are there.
-        slopes = network.log_slopes(holed, network.nodes)
-        out[rows] += np.where(np.isfinite(holed.select(network.nodes).columns), slopes, 0.0).sum(axis=0)
+        nodes = [node for node in network.nodes if node != network.hidden]
+        slopes = network.log_slopes(holed, nodes)
+        out[rows] += np.where(np.isfinite(holed.select(nodes).columns), slopes, 0.0).sum(axis=0)
     return out
+
+
+def class_probabilities(network: Joint, table: Table, *, n: int = PARTICLES, seed: Seed = 0) -> FloatArray:
+    """Return the probability of every class given what is there in every row: rows × classes."""
+    assert network.class_variable is not None
+    logs = np.empty((len(network.class_variable.levels), table.rows))
+    whole = np.isfinite(table.columns).all(axis=0)
+    if whole.any():
+        logs[:, whole] = network.log_joint_of_columns(np.ascontiguousarray(table.columns[:, whole]))
+    rows, rng = np.flatnonzero(~whole), generator(seed)
+    if len(rows):
+        for level, cases in enumerate(evidence_of(network, table.take(rows)).by_class()):
+            for part, answer in _answers(cases, n, rng):
+                logs[level, rows[part]] = answer.log_evidence
+    _require_possible(logs.max(axis=0), np.arange(table.rows))
+    weights = relative_weights(logs, axis=0)
+    return np.ascontiguousarray((weights / weights.sum(axis=0)).T)
+
+
+def with_classes(network: Joint, table: Table) -> Table:
+    """Return a table with a column for the most probable class of every row, if the network has classes."""
+    if network.hidden is None:
+        return table
+    return network.with_class(table, class_probabilities(network, table).argmax(axis=1))
 
 
 def imputations(network: Joint, data: Any, *, n: int, seed: Seed = 0) -> list[pd.DataFrame]:
@@ -120,7 +147,7 @@ def predict(
         )
     table = as_table(data, variables=network.variables, missing="keep", absent=True)
     columns = table.columns.copy()
-    columns[[table.index(name) for name in wanted]] = np.nan
+    columns[[table.index(name) for name in wanted if name != network.hidden]] = np.nan
     cases = evidence_of(network, table.with_columns(columns))
     found = {name: np.empty(table.rows) for name in wanted}
     rng = generator(seed)
@@ -179,7 +206,7 @@ def evidence_of(network: Joint, table: Table) -> EvidenceRows:
                 f"column {name!r} is an input of the network, which says nothing about it: its values must "
                 f"all be there. Fill them, or leave such rows out."
             )
-    moved = network.transformed(table)
+    moved = network.with_class(network.transformed(table))
     return EvidenceRows(
         network, moved.select(network.order).columns.T.copy(), fixed=frozenset(network.inputs)
     )
@@ -195,8 +222,24 @@ def _answers(cases: EvidenceRows, n: int, rng: np.random.Generator) -> Iterator[
         left[rows] = False
         for some in _chunks(rows, n):
             yield some, _exactly(cases.only(some), solved, n, rng)
-    for some in _chunks(np.flatnonzero(left), n):
-        yield some, _by_particles(cases.only(some), n, rng)
+    classes = 1 if cases.network.class_variable is None else len(cases.network.class_variable.levels)
+    for some in _chunks(np.flatnonzero(left), n * classes):
+        part = cases.only(some)
+        yield some, _by_particles(part, n, rng) if part.unknown_class is None else _by_class(part, n, rng)
+
+
+def _by_class(cases: EvidenceRows, n: int, rng: np.random.Generator) -> Particles:
+    """Answer cases under every class by itself."""
+    found = []
+    for given in cases.by_class():
+        states = np.empty((len(cases.nodes), cases.number, n))
+        log_weights, log_evidence = np.zeros((cases.number, n)), np.empty(cases.number)
+        for part, answer in _answers(given, n, rng):
+            states[:, part], log_weights[part] = answer.states, answer.log_weights
+            log_evidence[part] = answer.log_evidence
+        zeros = np.zeros(cases.number)
+        found.append(Particles(states, log_weights, log_evidence, zeros, zeros + n))
+    return particles.mix(found)
 
 
 def _chunks(rows: IntArray, n: int) -> Iterator[IntArray]:
@@ -399,7 +442,7 @@ def without_themselves(network: Joint, table: Table) -> Iterator[tuple[Joint, In
 
     The table is in the units of the data, and NaN is unknown.
     """
-    rows = network.transformed(table)
+    rows = network.with_class(network.transformed(table))
     kernels = {
         node: cpd.kernels_on(rows.select((*cpd.parents, node)).columns) for node, cpd in network.cpds.items()
     }

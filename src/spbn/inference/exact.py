@@ -1,14 +1,15 @@
-"""Exact answers where nodes are linear Gaussian: a normal distribution, or a mixture of some.
+"""Exact answers where unknown nodes are discrete or linear Gaussian: a mixture of normal distributions.
 
 Given the levels of unknown discrete nodes, linear Gaussian nodes have a joint normal distribution. Its
 mean and covariance are built up in topological order; what is known is a condition on it. The answer is the
-mixture over the configurations of the unknown discrete nodes, while these are few.
+mixture over the configurations of the unknown discrete nodes, while these are few. A known node whose unknown
+parents are all discrete may have any density.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import product
 
@@ -110,7 +111,7 @@ def is_solvable(cases: EvidenceRows, members: Sequence[int]) -> bool:
     for node in cases.regions:
         if inside & {cases.place[node], *cases.parents[cases.place[node]]}:
             return False
-    simple = all(_is_simple(cases, k) for k in _involved(cases, members))
+    simple = all(_is_simple(cases, k) for k in _involved(cases, members) if not _is_weight(cases, k, inside))
     return simple and _configurations(cases, members) <= MOST_CONFIGURATIONS
 
 
@@ -132,16 +133,16 @@ def solve(cases: EvidenceRows, members: Sequence[int]) -> list[NormalMixture]:
     discrete = tuple(k for k in members if cases.variables[k].is_discrete)
     continuous = tuple(k for k in members if not cases.variables[k].is_discrete)
     known = [k for k in _involved(cases, members) if k not in members]
-    normal = [k for k in known if not cases.variables[k].is_discrete]
+    weighing = [k for k in known if _is_weight(cases, k, set(members))]
+    normal = [k for k in known if k not in weighing]
     configurations = list(product(*(range(len(cases.variables[k].levels)) for k in discrete)))
     shape = (cases.number, len(configurations), len(continuous))
     log_weights, means, covariances = np.zeros(shape[1::-1]), np.empty(shape), np.empty((*shape, shape[2]))
     for c, levels in enumerate(configurations):
         values = cases.known.copy()
         values[:, list(discrete)] = levels
-        for k in (*discrete, *known):
-            if cases.variables[k].is_discrete:
-                log_weights[c] += cases.log_density(k, values.T)
+        for k in (*discrete, *weighing):
+            log_weights[c] += cases.log_density(k, values.T)
         for rows, lines in _lines(cases, sorted((*continuous, *normal)), values):
             log_density, mean, covariances[rows, c] = _condition(lines, continuous, normal, values[rows])
             log_weights[c, rows] += log_density
@@ -226,6 +227,12 @@ def _involved(cases: EvidenceRows, members: Sequence[int]) -> list[int]:
         if not cases.unknown[0, k] and cases.nodes[k] not in cases.fixed and inside & set(cases.parents[k])
     ]
     return sorted({*members, *known})
+
+
+def _is_weight(cases: EvidenceRows, k: int, members: Set[int]) -> bool:
+    """Tell whether a node is known, and a number given the levels of unknown nodes, `members`."""
+    parents = members & set(cases.parents[k])
+    return k not in members and all(cases.variables[parent].is_discrete for parent in parents)
 
 
 def _is_simple(cases: EvidenceRows, k: int) -> bool:

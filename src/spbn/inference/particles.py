@@ -117,6 +117,30 @@ def concatenate(some: Particles, others: Particles) -> Particles:
     return _particles_of(values, np.concatenate([some.log_weights, others.log_weights], axis=1))
 
 
+def mix(parts: Sequence[Particles]) -> Particles:
+    """Put particles under several hypotheses together; those of each share the weight of its evidence."""
+    log_evidence = np.stack([part.log_evidence for part in parts])
+    total: FloatArray = np.logaddexp.reduce(log_evidence, axis=0)
+    shares = relative_weights(log_evidence, axis=0)
+    shares /= np.maximum(shares.sum(axis=0), 1e-300)
+    with np.errstate(invalid="ignore"):
+        sums = [log_mean(part.log_weights) + math.log(part.log_weights.shape[1]) for part in parts]
+        weights = [
+            part.log_weights + (part.log_evidence - of_all)[:, None]
+            for part, of_all in zip(parts, sums, strict=True)
+        ]
+    effective = np.stack([np.maximum(part.effective, 1e-300) for part in parts])
+    methods = dict.fromkeys(part.method for part, share in zip(parts, shares, strict=True) if share.any())
+    return Particles(
+        np.concatenate([part.states for part in parts], axis=2),
+        np.nan_to_num(np.concatenate(weights, axis=1), nan=-np.inf, neginf=-np.inf),
+        total,
+        np.sqrt(sum((share * part.error) ** 2 for share, part in zip(shares, parts, strict=True))),
+        np.where(np.isfinite(total), 1.0 / np.maximum((shares**2 / effective).sum(axis=0), 1e-300), 0.0),
+        " and ".join(methods) or "weighting",
+    )
+
+
 def _particles_of(values: FloatArray, log_weights: FloatArray) -> Particles:
     """Say what weighted forward samples are worth."""
     effective = effective_size(log_weights)

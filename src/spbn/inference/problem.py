@@ -36,7 +36,7 @@ def read_evidence(network: Joint, evidence: Mapping[str, object] | None, what: s
     """
     if evidence is not None and not isinstance(evidence, Mapping):
         raise ArgumentError(f"{what} must be a dict of variables and values. Got {evidence!r:.100}.")
-    variables = {variable.name: variable for variable in network.variables}
+    variables = {variable.name: variable for variable in network.all_variables}
     known = Evidence({}, {})
     for name, value in (evidence or {}).items():
         if name not in variables:
@@ -138,7 +138,7 @@ class EvidenceRows:
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
-        known = {variable.name: variable for variable in self.network.variables}
+        known = {variable.name: variable for variable in self.network.all_variables}
         return tuple(known[node] for node in self.nodes)
 
     @cached_property
@@ -193,6 +193,24 @@ class EvidenceRows:
 
     def only(self, cases: IntArray) -> EvidenceRows:
         return EvidenceRows(self.network, self.known[cases], self.regions, self.fixed)
+
+    @property
+    def unknown_class(self) -> int | None:
+        """The place of a hidden class that matters and is not known; None if there is none."""
+        if self.network.hidden is None:
+            return None
+        place = self.place[self.network.hidden]
+        return place if (self.unknown & self.relevant)[:, place].any() else None
+
+    def by_class(self) -> list[EvidenceRows]:
+        """Return the same cases once for every class, as if it were known that they belong to it."""
+        assert self.network.class_variable is not None
+        place, out = self.place[self.network.class_variable.name], []
+        for level in range(len(self.network.class_variable.levels)):
+            known = self.known.copy()
+            known[:, place] = level
+            out.append(EvidenceRows(self.network, known, self.regions, self.fixed))
+        return out
 
     def table(self, columns: Sequence[int], particles: FloatArray) -> Table:
         """Return some of nodes × particles as a table."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -106,7 +106,7 @@ class Posterior:
             for v in self.network.variables
             if v.name in self.network.inputs
         }
-        return self.network.sample(n, given=inputs or None, seed=0)
+        return self.network.sample_with_class(n, given=inputs or None, seed=0)
 
     def mean(self) -> pd.Series[float]:
         """Return the mean of every continuous variable."""
@@ -323,7 +323,7 @@ def query(
             "there is no exact answer: nodes that matter are not linear Gaussian, or an interval is given. "
             "Use method='auto'."
         )
-    found = {group: _sample(Target.of(cases, group), n, rng, method) for group in sampled}
+    found = {group: _sample_group(cases, group, n, rng, method) for group in sampled}
     log_evidence, variance, effective = float(log_constants(cases)[0]), 0.0, float(n)
     for part in found.values():
         if not np.isfinite(part.log_evidence[0]) or not part.effective[0] > 0.0:
@@ -356,7 +356,7 @@ def query(
     for k, node in enumerate(cases.nodes):
         if not cases.unknown[0, k] and node not in cases.fixed:
             log_evidence += float(cases.log_slopes(k, cases.known[:, k])[0])
-    variables = tuple(v for v in cases.network.variables if cases.unknown[0, cases.place[v.name]])
+    variables = tuple(v for v in cases.network.all_variables if cases.unknown[0, cases.place[v.name]])
     named = " and ".join(methods) or ("forward" if variables else "exact")
     return Posterior(
         dict(evidence or {}),
@@ -371,6 +371,35 @@ def query(
         values,
         mixture,
     )
+
+
+def _sample_group(
+    cases: EvidenceRows, group: tuple[int, ...], n: int, rng: np.random.Generator, method: str
+) -> Particles:
+    """Answer a group by particles; under every class by itself, if a hidden one belongs to it."""
+    hidden = cases.unknown_class
+    if hidden not in group:
+        return _sample(Target.of(cases, group), n, rng, method)
+    rest, found = tuple(k for k in group if k != hidden), []
+    for given in cases.by_class():
+        log_evidence = given.log_density(hidden, given.known.T)
+        for k in cases.children[hidden]:  # of which nothing else is unknown, so that particles do not weigh
+            if cases.relevant[0, k] and not {k, *cases.parents[k]} & set(rest):
+                log_evidence += (given.log_mass if given.ends[0, k] else given.log_density)(k, given.known.T)
+        if rest:
+            part = _sample(Target.of(given, rest), n, rng, method)
+        else:
+            part = Particles(
+                np.tile(given.known.T[:, :, None], n),
+                np.zeros((1, n)),
+                np.zeros(1),
+                np.zeros(1),
+                np.full(1, float(n)),
+                "exact",
+            )
+        part.states[hidden] = given.known[0, hidden]
+        found.append(replace(part, log_evidence=part.log_evidence + log_evidence))
+    return particles.mix(found)
 
 
 def _sample(part: Target, n: int, rng: np.random.Generator, method: str) -> Particles:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -26,6 +26,7 @@ from spbn.errors import ArgumentError, DataError, argument, quoted
 from spbn.fitting import fit_what_can_be, pooled_over, typical_logpdf
 from spbn.independence import CMIknn, IndependenceTest, PartialCorrelation, RCoT
 from spbn.io.checkpoint import Checkpoint, describe_work, resume, resume_sweeps
+from spbn.learning import hidden
 from spbn.learning.normality import types_by_normality
 from spbn.learning.settings import OPTIONS, LearnSettings, takes
 from spbn.network import BayesianNetwork
@@ -35,6 +36,7 @@ from spbn.record import Record, current_versions
 from spbn.rows.store import RemoteRows
 from spbn.scores import BIC, BestType, BGe, CVLikelihood, Score, ValidatedLikelihood
 from spbn.scores.base import Averaged
+from spbn.scores.by_class import ByClass
 from spbn.scores.likelihood import arc_penalty
 from spbn.search import (
     PCResult,
@@ -141,12 +143,12 @@ def learn_network(data: RowsLike, settings: LearnSettings, extras: Extras = NO_E
         return _impute_and_learn(cast("TableLike", data), settings)
     task = prepare_task(data, settings, extras)
     task.odd.warn()
-    return fit(task, search(task))
+    return _learn_with_class(task) if settings.has_class else fit(task, search(task))
 
 
 def learn_structure(data: TableLike, settings: LearnSettings) -> Structure:
     """Return the structure that `learn` would, without anything else that a network has, which takes time."""
-    if settings.missing == "impute":
+    if settings.missing == "impute" or settings.has_class:
         return learn_network(data, settings).structure
     task = prepare_task(data, settings)
     found = search(task).structure
@@ -260,6 +262,8 @@ def prepare_task(data: RowsLike, settings: LearnSettings, extras: Extras = NO_EX
         rows, margins = _open_rows(data, settings, extras.columns)
     else:
         original = read_table(cast("TableLike", data), settings)
+        if settings.has_class:
+            hidden.require_room(original, settings.hidden, extras.inputs)
         odd = OddRows.of(original, settings)
         rows = odd.leave_out(original)
         completions = [odd.leave_out(completion) for completion in completions]
@@ -332,7 +336,8 @@ def remote_settings(settings: LearnSettings) -> LearnSettings:
     checks.choice("bandwidth", settings.bandwidth, RULES)
     checks.choice("missing", settings.missing, ("error", "drop"))
     is_given = {name: getattr(settings, name) != OPTIONS[name].default for name in ("engine", "checkpoint")}
-    for name, is_refused in {"algorithm": settings.algorithm_name == "pc", **is_given}.items():
+    refused = {"algorithm": settings.algorithm_name == "pc", "hidden": settings.has_class, **is_given}
+    for name, is_refused in refused.items():
         if is_refused:
             raise ArgumentError(f"{argument(name)} can be given for tables in memory only: leave it out.")
     if isinstance(settings.start, Structure):
@@ -456,10 +461,10 @@ def search(task: Task) -> Found:
     return _search_by_tests(task) if task.settings.algorithm_name == "pc" else _search_by_score(task)
 
 
-def _search_by_score(task: Task) -> Found:
-    """Find the arcs, and the node types if there is a choice, that a score prefers."""
+def _search_by_score(task: Task, criterion: Score | None = None) -> Found:
+    """Find the arcs, and the node types if there is a choice, that a score prefers: by default the task's."""
     settings = task.settings
-    criterion, start = _criterion(task)
+    criterion, start = _criterion(task) if criterion is None else (criterion, task.start)
     left = settings.max_seconds
     if left is not None:
         left = max(0.0, left - (time.perf_counter() - task.began))
@@ -623,33 +628,106 @@ def _offering(task: Task, found: Callable[[SearchResult], Found]) -> Iterator[No
         raise LearningInterrupted(so_far, lambda: fit(task, found(so_far))) from None
 
 
-def fit(task: Task, found: Found) -> BayesianNetwork:
-    """Fit a structure that was found to all rows."""
+def _learn_with_class(task: Task) -> BayesianNetwork:
+    """Learn a network with a hidden class, or without one if that is how many classes help."""
+    settings, rows = task.settings, task.original
+    assert rows is not None  # classes are found in memory
+    rows = task.odd.leave_out(rows)
+    quick = partial(
+        order_search,
+        restarts=1,
+        patience=0,
+        max_parents=settings.max_parents,
+        required_arcs=settings.required_arcs,
+        forbidden_arcs=settings.forbidden_arcs,
+    )
+    (rng,) = generator(settings.seed).spawn(1)
+    model = hidden.Model(
+        settings.node_types,
+        settings.fit_settings,
+        settings.penalty,
+        int(cast("int", settings.folds)),
+        settings.margins_name,
+        int(rng.integers(1 << 31)),
+        lambda score, start: quick(score, start).structure,
+    )
+    try:
+        # Without a class, which numbers of classes are compared with; if there are many rows, by some.
+        is_compared = settings.hidden == "auto" and rows.rows <= hidden.MOST_ROWS
+        alone = search(task) if is_compared else None
+        start = task.start if alone is None else alone.structure
+        chosen, worth = hidden.choose(rows, settings.hidden, model, start, task.margins, rng)
+        if chosen is not None:
+            moved = rows if chosen.margins is None else chosen.margins.transformed(rows)
+            score = _spread(model.score(rows, chosen.codes, chosen.margins), moved, settings)
+            simple = hidden.simplest(task.start, settings.node_types[0])
+            alone_filled = task.extras._replace(completions=())  # classes are those of one filling of holes
+            again = replace(task, margins=chosen.margins, rows=moved, start=simple, extras=alone_filled)
+            found = _search_by_score(again, BestType(score, settings.node_types, cost=model.cost(rows)))
+            division = hidden.finish(rows, chosen.codes, found.structure, model, chosen.margins, rng)
+            return fit(again, found._replace(structure=division.structure), division, worth)
+    except LearningInterrupted:  # of one search among several
+        raise KeyboardInterrupt from None
+    return fit(task, search(task) if alone is None else alone, worth=worth)
+
+
+def _spread(score: ByClass, rows: Table, settings: LearnSettings) -> Score:
+    """Return a score that the workers of a client compute, if there is one."""
+    if settings.client is None:
+        return score
+    from spbn.dask.families import spread
+
+    return spread(settings.client, rows, score, score.recipe)
+
+
+def fit(
+    task: Task,
+    found: Found,
+    division: hidden.Division | None = None,
+    worth: Mapping[int, float] | None = None,
+) -> BayesianNetwork:
+    """Fit a structure that was found to all rows, perhaps with a hidden class.
+
+    `worth`: what numbers of classes are worth, for the record.
+    """
     settings, fit_settings = task.settings, task.settings.fit_settings
+    original = task.original
+    if division is not None:
+        assert isinstance(task.rows, Table)
+        assert original is not None
+        task = replace(task, rows=division.with_class(task.rows))
+        found = found._replace(structure=division.structure_with_class)
     structure, cpds, left_out = fit_what_can_be(
         found.structure, task.rows, fit_settings, required_arcs=settings.required_arcs
     )
     for (source, target), reason in left_out:
         warnings.warn(f"the arc {source} → {target} is left out: {reason}", stacklevel=5)
+    if division is not None:
+        assert isinstance(task.rows, Table)
+        cpds = hidden.refine(structure, cpds, task.rows, division.probabilities, fit_settings)
     if task.extras.completions:
         cpds = pooled_over(task.extras.completions, structure, cpds, fit_settings)
-    original, typical = task.original, dict[str, float]()
+    typical = dict[str, float]()
     if original is not None:
-        typical = typical_logpdf(structure, task.odd.leave_out(original), fit_settings, task.margins)
+        table = task.odd.leave_out(original)
+        table = table if division is None else division.with_class(table)
+        typical = typical_logpdf(structure, table, fit_settings, task.margins)
     record = Record(
         settings=task.given.plain(),
         versions=current_versions(),
         rows=task.rows.rows if isinstance(task.rows, Table) else task.rows.count,
         left_out=len(task.odd.numbers),
-        columns=tuple(variable.name for variable in task.rows.variables),
+        columns=tuple(v.name for v in task.rows.variables if division is None or v.name != hidden.NAME),
         data_hash=None if original is None else original.digest,
         typical=typical,
         open_directions=find_open_directions(task, structure, found.score),
         seconds=time.perf_counter() - task.began,
         search=found.search,
         type_search=found.type_search,
+        classes={str(number): value for number, value in (worth or {}).items()},
     )
-    return BayesianNetwork(structure, cpds, margins=task.margins, record=record)
+    named = None if division is None else hidden.NAME
+    return BayesianNetwork(structure, cpds, margins=task.margins, record=record, hidden=named)
 
 
 def _impute_and_learn(data: TableLike, settings: LearnSettings) -> BayesianNetwork:
@@ -672,11 +750,11 @@ def _impute_and_learn(data: TableLike, settings: LearnSettings) -> BayesianNetwo
     table, complete = odd.leave_out(every), odd.leave_out_of_folds(complete)
     structural_em.require_values(table)
     margins = settings.margins_name
-    smooth = complete
+    smooth = complete.replace(hidden=None)  # what fills holes does without a class
     if settings.model_name in ("blend", "kdebn", "auto"):
         start = settings.start if isinstance(settings.start, Structure) else "ckde"
         penalty = OPTIONS["penalty"].default  # which a search with validation rows does not have
-        smooth = complete.replace(model="spbn", start=start, types=None, margins=margins, penalty=penalty)
+        smooth = smooth.replace(model="spbn", start=start, types=None, margins=margins, penalty=penalty)
     lines = LearnSettings(
         model="gbn",
         max_parents=settings.max_parents,
@@ -716,4 +794,4 @@ def _impute_and_learn(data: TableLike, settings: LearnSettings) -> BayesianNetwo
         seconds=time.perf_counter() - began,
         rounds=tuple(scores),
     )
-    return BayesianNetwork(network.structure, network.cpds, margins=network.margins, record=record)
+    return network.replace(record=record)

@@ -276,6 +276,16 @@ class LearnSettings:
         "Transform every column, to reduce skew and heavy tails, or those that are predicted better for it. "
         "Default: auto for the model auto, otherwise no column.",
     )
+    hidden: int | Literal["auto"] | None = option(
+        None,
+        'A hidden class: how many populations the rows come from, or "auto", which finds out; that may be '
+        'one. The network has one more node then, "class", which no column holds; densities and answers '
+        "are sums over it (see `spbn.learning.hidden`). No rows are held out for validation, and the score "
+        "chooses node types.",
+        "Number of populations that rows come from, a hidden class of the network, or auto to find out.",
+        words=("auto", "none"),
+        only_for=("hc", "boss"),
+    )
     seed: int | Generator | None = option(
         0,
         "Decides which rows are for validation and which are in which fold, and all other random numbers. "
@@ -369,9 +379,10 @@ class LearnSettings:
         """Return the settings as plain data, for the record of a network."""
         from spbn.record import plain_settings
 
-        return plain_settings(
-            {name: self._used(name) for name, known in OPTIONS.items() if known.is_recorded}
-        )
+        recorded = {name: self._used(name) for name, known in OPTIONS.items() if known.is_recorded}
+        if self.hidden is None:  # so that files without a class are what they were before there were classes
+            del recorded["hidden"]
+        return plain_settings(recorded)
 
     def affecting_result(self) -> dict[str, object]:
         """Return the settings that decide what is found: two searches that share them find the same."""
@@ -443,7 +454,7 @@ class LearnSettings:
     @property
     def score_name(self) -> ScoreName:
         """The score that hill climbing maximises: the one that was asked for, or that of the model."""
-        return self.score or ("bic" if self.model_name == "gbn" else "cv")
+        return self.score or ("bic" if self.model_name == "gbn" and not self.has_class else "cv")
 
     @property
     def is_published(self) -> bool:
@@ -458,8 +469,13 @@ class LearnSettings:
     @property
     def held_out(self) -> float | TableLike | None:
         """What a search is validated with; None if all rows are for training."""
-        is_validated = self.algorithm_name != "boss" and self.model_name != "auto"
+        is_validated = self.algorithm_name != "boss" and self.model_name != "auto" and not self.has_class
         return self.validation if is_validated else None
+
+    @property
+    def has_class(self) -> bool:
+        """Whether there may be a hidden class: one population is none."""
+        return self.hidden is not None and self.hidden != 1
 
     @property
     def is_penalised(self) -> bool:
@@ -470,7 +486,7 @@ class LearnSettings:
     def chooses_types(self) -> bool:
         """Whether the score gives every family its best type, so that a search is over arcs alone."""
         is_open = len(self.node_types) > 1
-        return is_open and (self.model_name == "auto" or self.algorithm_name == "boss")
+        return is_open and (self.model_name == "auto" or self.algorithm_name == "boss" or self.has_class)
 
     @property
     def fit_settings(self) -> FitSettings:
@@ -532,6 +548,8 @@ class LearnSettings:
         checks.fraction("alpha", self.alpha)
         if self.max_parents is not None:
             checks.whole("max_parents", self.max_parents, or_none=True)
+        if self.hidden is not None and self.hidden != "auto":
+            checks.whole("hidden", self.hidden, 1, requirement="a whole number, 1 or more, or 'auto'")
         generator(self.seed)
         if self.types is not None and not self.node_types:
             raise ArgumentError(f"{argument('types')} must name at least one node type.")
@@ -566,6 +584,7 @@ class LearnSettings:
                 )
         if self.held_out is None and self._is_given("validation"):
             which = setting("model", "auto") if self.model_name == "auto" else setting("algorithm", "boss")
+            which = setting("hidden", self.hidden) if self.has_class else which
             raise ArgumentError(
                 f"{argument('validation')} cannot be given with {which}, which holds out no rows."
             )
@@ -598,6 +617,17 @@ class LearnSettings:
                 f"{setting('score', self.score)} is for {setting('model', 'gbn')} only. "
                 f"Got {setting('model', self.model_name)}: use {setting('score', 'cv')}."
             )
+        if self.has_class and self.score_name != "cv":
+            raise ArgumentError(
+                f"{setting('score', self.score)} cannot be given with {setting('hidden', self.hidden)}: "
+                f"classes are found by the likelihood of rows out of their folds. "
+                f"Use {setting('score', 'cv')}."
+            )
+        if self.has_class and not _is_count(self.folds):
+            raise ArgumentError(
+                f"{argument('folds')} must be a number with {setting('hidden', self.hidden)}: every class "
+                f"has rows in every fold."
+            )
         if self.type_selection == "normality" and (
             NodeType.LG not in self.node_types or len(self.node_types) < 2
         ):
@@ -605,14 +635,13 @@ class LearnSettings:
                 f"{setting('type_selection', 'normality')} chooses between 'lg' and another type, and nodes "
                 f"can only be {' or '.join(choice.name for choice in self.node_types)}: leave it out."
             )
-        if self.missing == "impute":  # by several searches: what follows is about one
+        if self.missing == "impute" or self.has_class:  # by several searches: what follows is about one
             unused = [
                 argument(name) for name in ("max_seconds", "checkpoint") if getattr(self, name) is not None
             ]
             if unused:
-                raise ArgumentError(
-                    f"{' and '.join(unused)} cannot be given with {setting('missing', 'impute')}."
-                )
+                which = setting("hidden", self.hidden) if self.has_class else setting("missing", "impute")
+                raise ArgumentError(f"{' and '.join(unused)} cannot be given with {which}.")
 
 
 def _checked_tiers(tiers: object) -> tuple[tuple[str, ...], ...]:
@@ -626,6 +655,12 @@ def _checked_tiers(tiers: object) -> tuple[tuple[str, ...], ...]:
         f"{argument('tiers')} must be groups of columns, in the order of events: "
         f"[['age', 'sex'], ['dose'], ['outcome']]. Got {tiers!r} instead."
     )
+
+
+def _is_count(folds: object) -> bool:
+    from spbn._base.checks import is_whole
+
+    return is_whole(folds)
 
 
 def _options() -> Iterator[Option]:

@@ -39,6 +39,7 @@ from spbn.dask.client import Executor, is_dask_client
 from spbn.errors import ArgumentError, SpbnError, argument
 from spbn.graphs.dag import DAG, Arc
 from spbn.io.checkpoint import Checkpoint, describe_work
+from spbn.learning.hidden import NAME as CLASS
 from spbn.learning.learn import learn_structure, open_directions_in, read_table
 from spbn.learning.settings import LearnSettings, shows_options
 from spbn.network import EQUIVALENT
@@ -100,6 +101,8 @@ def learn_replicate(table: Table, number: int, root: int, settings: LearnSetting
             f"{error.message} (This is about replicate {number + 1}, with half of the rows.)"
         ) from error
     types = {node: node_type.name for node, node_type in found.types.items()}
+    if settings.has_class:  # which may not help in this half
+        types.setdefault(CLASS, NodeType.DISCRETE.name)
     return {"replicate": number, "arcs": [list(arc) for arc in found.arcs], "types": types}
 
 
@@ -341,13 +344,14 @@ def confidence(
     root = int(seed) if isinstance(seed, int | np.integer) else int(generator(seed).integers(1 << 62))
     known, note = _open_checkpoint(checkpoint, table, settings, replicates)
     missing = "impute" if settings.missing == "impute" else "error"
+    nodes = (*table.names, CLASS) if settings.has_class else table.names
     shared = settings.replace(drop=(), discrete=(), missing=missing, seed=None)
     with counting_progress(progress, "learning replicates", total=replicates) as advance:
         for _ in known:
             advance()
         left = [number for number in range(replicates) if number not in known]
         for record in learn_replicates(client, table, [(number, root, shared) for number in left]):
-            known[record["replicate"]] = structure_of(record, table.names)
+            known[record["replicate"]] = structure_of(record, nodes)
             note(record)
             advance()
     structures = tuple(known[number] for number in range(replicates))
@@ -398,7 +402,8 @@ def _open_checkpoint(
         return {}, lambda record: None
     checkpoint = Checkpoint(path, describe_work("confidence", settings.affecting_result(), table))
     try:
-        known = {int(record["replicate"]): structure_of(record, table.names) for record in checkpoint.found}
+        nodes = (*table.names, CLASS) if settings.has_class else table.names
+        known = {int(record["replicate"]): structure_of(record, nodes) for record in checkpoint.found}
     except (SpbnError, KeyError, TypeError, ValueError) as error:
         raise checkpoint.refuse(error) from error
     return {number: known[number] for number in known if 0 <= number < replicates}, checkpoint.append

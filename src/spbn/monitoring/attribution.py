@@ -92,9 +92,12 @@ def find_culprits(
     A variable must explain as many nats as `least` to be blamed.
     """
     columns, means = table.columns.copy(), contributions.mean(axis=1)
-    excused = np.zeros(len(means), dtype=np.bool_)
     dag, nodes = network.structure.dag, network.nodes
+    excused = np.array([node == network.hidden for node in nodes])  # a class that no column holds is no cause
     children = [[nodes.index(child) for child in dag.children(node)] for node in nodes]
+    if network.hidden is not None:  # whichever class a value suggests, all other nodes depend on it
+        others = [k for k, node in enumerate(nodes) if node != network.hidden]
+        children = [[other for other in others if other != k] for k in range(len(nodes))]
     found: list[tuple[int, float]] = []
     for _ in range(SHOWN_NODES):
         deficits = np.where(excused, 0.0, np.maximum(usual - means, 0.0))
@@ -149,7 +152,11 @@ def _best_repair(
     repeated[table.index(network.nodes[family[0]])] = values.ravel()
     tried = table.with_columns(repeated)
     with np.errstate(over="ignore"):
-        logpdf = {j: finite_log_density(network.node_logpdf(network.nodes[j], tried)) for j in family}
+        if network.hidden is not None:
+            every = finite_log_density(network.contributions(tried))
+            logpdf = {j: every[:, j] for j in family}
+        else:
+            logpdf = {j: finite_log_density(network.node_logpdf(network.nodes[j], tried)) for j in family}
     found = {j: values.reshape(count, rows).mean(axis=1) for j, values in logpdf.items()}
     left: FloatArray = np.sum([np.maximum(usual[j] - found[j], 0.0) for j in family], axis=0)
     best = int(np.argmin(left))
@@ -174,7 +181,8 @@ def explain_row(
             draws = impute_table(network, row, draws=DRAWS, seed=0)
             contributions = np.stack([network.contributions(draw)[0] for draw in draws], axis=1)
             contributions = finite_log_density(contributions)
-            contributions[missing] = usual[missing, None]  # nothing to blame there
+            unknown = np.flatnonzero(missing)  # nothing to blame there
+            contributions[unknown] = usual[unknown, None]
         contributions = np.where(np.isnan(contributions), usual[:, None], contributions)
     others = None if missing.any() else reference.values_of
     found = find_culprits(network, row, contributions, usual, others, least=LEAST_DROP)
@@ -216,4 +224,5 @@ def _shifts(network: BayesianNetwork, window: Table) -> FloatArray:
     uniforms = np.full((len(network.nodes), window.rows), 0.5)
     _, pit = network.logpdf_and_cdf_of_columns(window.columns, uniforms)
     scores: FloatArray = ndtri(np.clip(pit, 1e-4, 1.0 - 1e-4)).mean(axis=1)
-    return np.where(window.discrete[: len(scores)], np.nan, scores)
+    continuous = [not v.is_discrete for v in network.variables[: len(scores)]]
+    return np.where(np.append(continuous, False)[: len(scores)], scores, np.nan)  # no shift of a hidden class

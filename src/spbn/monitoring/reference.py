@@ -48,9 +48,10 @@ from spbn._base.arrays import (
 from spbn.diagnostics.rows import ONE_BY_ONE, leave_one_out, out_of_fold, settings_of
 from spbn.errors import DataError, FitError, SpbnWarning, in_python
 from spbn.fitting import fitted
-from spbn.inference.batch import impute_table, log_density_of_observed
+from spbn.inference.batch import class_probabilities, impute_table, log_density_of_observed
 from spbn.monitoring.drift import bin_counts
 from spbn.network import BayesianNetwork
+from spbn.nodes.base import CPD
 from spbn.rows.store import FitSettings
 from spbn.tables.reader import as_table
 from spbn.tables.splits import fold_labels, holdout_rows
@@ -257,16 +258,23 @@ def _pit_out_of_fold(
     else:
         parts = [holdout_rows(table.rows, MAX_PIT_ROWS / table.rows, 0, discrete=discrete)]
     rows, uniforms = network.transformed(table), same_uniforms((len(network.nodes), table.rows))
+    if network.hidden is not None:
+        rows = network.with_class(rows, class_probabilities(network, table).argmax(axis=1))
     found = np.full(uniforms.shape, np.nan)
     for kept, asked in parts:
-        train, test = rows.take(kept), rows.take(asked)
+        train, test, cpds = rows.take(kept), rows.take(asked), dict[str, CPD]()
         for k, family in enumerate(network.structure.families()):
             try:
                 cpd = fitted(train, family, settings)
             except FitError:
                 cpd = network.cpds[family.node]
-            columns = test.select((*family.parents, family.node))
-            found[k, asked] = cpd.logpdf_and_cdf(columns, uniforms[k, asked])[1]
+            cpds[family.node] = cpd
+            if network.hidden is None:
+                columns = test.select((*family.parents, family.node))
+                found[k, asked] = cpd.logpdf_and_cdf(columns, uniforms[k, asked])[1]
+        if network.hidden is not None:
+            part = BayesianNetwork(network.structure, cpds, hidden=network.hidden)
+            found[:, asked] = part.logpdf_and_cdf_of_columns(test.columns[:-1], uniforms[:, asked])[1]
     return np.clip(found[:, wanted], 0.0, 1.0)
 
 
@@ -325,8 +333,11 @@ class ReferenceScorer:
         self._reference = reference
         self._tails: OrderedDict[bytes, Tail] = OrderedDict()
         names = [variable.name for variable in network.variables]
+        families = [(node, *network.structure.parents(node)) for node in network.nodes]
+        # What depends on a hidden class depends on every column that tells about it.
         self._families = [
-            [names.index(name) for name in (node, *network.structure.parents(node))] for node in network.nodes
+            list(range(len(names))) if network.hidden in family else [names.index(name) for name in family]
+            for family in families
         ]
 
     def score(self, table: Table, uniforms: FloatArray) -> Scores:
@@ -383,8 +394,9 @@ class ReferenceScorer:
     def _drawn(self) -> Table:
         network = self._network
         columns = network.draw(DRAWS, seed=0)
-        stacked = np.stack([network.in_data_units(node, columns[node]) for node in network.nodes])
-        return Table.of(network.variables[: len(network.nodes)], stacked)
+        nodes = [node for node in network.nodes if node != network.hidden]
+        stacked = np.stack([network.in_data_units(node, columns[node]) for node in nodes])
+        return Table.of(network.variables[: len(nodes)], stacked)
 
     @cached_property
     def _complete(self) -> Tail:

@@ -371,6 +371,15 @@ class NodeType(ABC, metaclass=_Registered):
     def fit(self, table: Table, node: str, parents: Sequence[str], settings: FitSettings) -> CPD:
         """Fit the density of a node given its parents; raise a `FitError` if these rows do not allow it."""
 
+    def fit_weighted(
+        self, table: Table, node: str, parents: Sequence[str], weights: FloatArray, settings: FitSettings
+    ) -> CPD | None:
+        """Fit the density that makes rows most likely, each as often as its weight says.
+
+        By default None: the type has no use for weights, and rows have to be chosen by them.
+        """
+        return None
+
     def fit_rows(self, rows: RemoteRows, node: str, parents: Sequence[str], settings: FitSettings) -> CPD:
         """Fit a density to rows that are elsewhere; by default its columns are brought here.
 

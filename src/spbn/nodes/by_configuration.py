@@ -288,6 +288,38 @@ def fit_node(
     return fit(node_type, rows, node, parents, settings)
 
 
+def fit_by_class(
+    cpd: CPD, rows: Table, hidden: str, weights: FloatArray, settings: FitSettings
+) -> CPD | None:
+    """Fit a density again, with the weights of rows in classes, rows × classes, in the place of classes.
+
+    `rows`: the rows, with a column for the class, whose values do not matter.
+    `hidden`: the name of that column. None if the type of the node has no use for weights.
+    """
+    family, number = (*cpd.parents, cpd.node), weights.shape[1]
+    if hidden not in family:
+        return None
+    codes = np.repeat(np.arange(number, dtype=np.float64), rows.rows)
+    repeated = np.tile(rows.select(family).columns, number)
+    repeated[family.index(hidden)] = codes
+    table, flat = rows.select(family).with_columns(repeated), weights.T.ravel()
+    if not isinstance(cpd, ByConfiguration):
+        return cpd.type.fit_weighted(table, cpd.node, cpd.parents, flat, settings)
+    given = table.select([variable.name for variable in cpd.configurations.variables])
+    places = cpd.configurations.places(given.columns)
+    densities: list[CPD] = []
+    for place, old in enumerate(cpd.densities):
+        mine = np.flatnonzero(places == place)
+        part = table.take(mine).select((*old.parents, old.node))
+        with suppress(FitError):
+            new = old.type.fit_weighted(part, old.node, old.parents, flat[mine], settings)
+            if new is None:
+                return None
+            old = new
+        densities.append(old)
+    return replace(cpd, densities=tuple(densities))
+
+
 def _fit_plain(
     node_type: NodeType, rows: Table | RemoteRows, node: str, parents: Sequence[str], settings: FitSettings
 ) -> CPD:

@@ -254,7 +254,7 @@ class CountingScorer:
         return logs
 
 
-def smoothed(counts: IntArray, smoothing: float) -> tuple[FloatArray, FloatArray]:
+def smoothed(counts: IntArray | FloatArray, smoothing: float) -> tuple[FloatArray, FloatArray]:
     """Return the probabilities of levels, last axis, under the configurations that occur, and any other."""
     levels = counts.shape[-1]
     rows = counts.sum(axis=-1, keepdims=True)
@@ -286,6 +286,16 @@ class DiscreteType(NodeType):
 
     def fit(self, table: Table, node: str, parents: Sequence[str], settings: FitSettings) -> ProbabilityTable:
         return ProbabilityTable._of(table.select([node, *parents]), settings.smoothing)
+
+    def fit_weighted(
+        self, table: Table, node: str, parents: Sequence[str], weights: FloatArray, settings: FitSettings
+    ) -> ProbabilityTable:
+        variable, *given = table.select([node, *parents]).variables
+        found, places = Configurations.in_columns(given, table.select(parents).columns)
+        counts = np.zeros((len(found), len(variable.levels)))
+        np.add.at(counts, (places, table.column(node).astype(np.int64)), weights)
+        probabilities, otherwise = smoothed(counts, settings.smoothing)
+        return ProbabilityTable(node, tuple(parents), variable.levels, found, probabilities, otherwise)
 
     def fit_rows(
         self, rows: RemoteRows, node: str, parents: Sequence[str], settings: FitSettings

@@ -259,6 +259,28 @@ class LinearGaussianType(NodeType):
     def fit(self, table: Table, node: str, parents: Sequence[str], settings: FitSettings) -> LinearGaussian:
         return LinearGaussian.fit(table, node, parents)
 
+    def fit_weighted(
+        self, table: Table, node: str, parents: Sequence[str], weights: FloatArray, settings: FitSettings
+    ) -> LinearGaussian:
+        """Estimate by weighted least squares; σ² is the mean square of residuals, which makes EM exact."""
+        columns, total = table.select([*parents, node]).columns, float(weights.sum())
+        if total < len(parents) + 2:
+            raise FitError(f"{node!r} with {len(parents)} parents needs a weight of {len(parents) + 2} rows.")
+        means = columns @ weights / total
+        deviations = np.sqrt(weights) * (columns - means[:, None])
+        scale = np.sqrt(np.mean(deviations**2, axis=1))
+        if not (scale > 0.0).all():
+            raise FitError(f"{node!r} or one of its parents is constant where rows have a weight.")
+        x, y = (deviations[:-1] / scale[:-1, None]).T, deviations[-1] / scale[-1]
+        solution, _, rank, _ = np.linalg.lstsq(x, y, rcond=math.sqrt(SINGULAR))
+        residual = float(np.sum((y - x @ solution) ** 2))
+        if rank < len(parents) or residual <= SINGULAR * table.rows:
+            raise FitError(f"{node!r} and its parents {quoted(parents)} are linearly dependent.")
+        coefficients = solution * scale[-1] / scale[:-1]
+        intercept = float(means[-1] - coefficients @ means[:-1])
+        variance = residual * float(scale[-1]) ** 2 / total
+        return LinearGaussian(node, tuple(parents), intercept, tuple(coefficients.tolist()), variance)
+
     def fit_rows(
         self, rows: RemoteRows, node: str, parents: Sequence[str], settings: FitSettings
     ) -> LinearGaussian:

@@ -6,6 +6,7 @@ graphs, come with the extra ``spbn[plot]``.
 
 from spbn.plots.densities import plot_cpd
 from spbn.plots.figures import (
+    plot_classes,
     plot_contributions,
     plot_forecast,
     plot_posterior,
@@ -15,6 +16,7 @@ from spbn.plots.figures import (
 from spbn.plots.graphs import plot_slices, plot_structure
 
 __all__ = [
+    "plot_classes",
     "plot_contributions",
     "plot_cpd",
     "plot_forecast",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray, frozen
+from spbn.inference.batch import with_classes
 from spbn.network import BayesianNetwork
 from spbn.plots.pictures import FILL, INK, LINES, LONGEST_TITLE, draw_legend, new_axes, short_title
 from spbn.tables.reader import as_table
@@ -76,8 +77,10 @@ def plot_cpd(
     """
     network.structure.type(node)  # refuses what is not a node
     parents = network.structure.parents(node)
-    kinds = {v.name: v for v in network.variables if v.name in (node, *parents)}
+    kinds = {v.name: v for v in network.all_variables if v.name in (node, *parents)}
     rows = network.sample(CLOUD_POINTS, seed=0) if data is None else data
+    if network.hidden in kinds:  # rows belong to their most probable classes
+        rows = with_classes(network, as_table(rows, variables=network.variables))
     table = as_table(rows, variables=list(kinds.values()))
     columns = dict(zip(table.names, table.columns, strict=True))
     family = _Family(network, kinds[node], parents, columns, dict(table.levels))

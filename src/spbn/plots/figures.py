@@ -12,8 +12,11 @@ import numpy as np
 from spbn._base import display
 from spbn._base.arrays import BoolArray, FloatArray
 from spbn._base.lazy import pd
+from spbn.diagnostics.populations import most_different, populations
 from spbn.errors import ArgumentError, GraphError, quoted, require_plot_packages
+from spbn.inference.batch import class_probabilities
 from spbn.inference.query import Posterior
+from spbn.network import BayesianNetwork
 from spbn.plots.pictures import (
     FILL,
     INK,
@@ -29,6 +32,7 @@ from spbn.plots.pictures import (
 )
 from spbn.search import SearchResult
 from spbn.tables.columns import as_text
+from spbn.tables.reader import as_table
 from spbn.tables.table import Variable
 from spbn.timeseries.forecast import Forecast
 
@@ -67,7 +71,7 @@ def plot_posterior(posterior: Posterior, variables: Sequence[str] | None = None)
     columns = min(PANELS, len(chosen))
     rows = math.ceil(len(chosen) / columns)
     figure, axes = plt.subplots(rows, columns, figsize=(3.4 * columns, 2.4 * rows), squeeze=False)
-    by_name = {variable.name: variable for variable in network.variables}
+    by_name = {variable.name: variable for variable in network.all_variables}
     for ax, name in zip(axes.flat, chosen, strict=False):
         mark = posterior.evidence.get(name, posterior.do.get(name))
         if by_name[name].is_discrete:
@@ -86,6 +90,60 @@ def plot_posterior(posterior: Posterior, variables: Sequence[str] | None = None)
         words[KNOWN] = "known, or set" if posterior.evidence else "set"
     patches = [Patch(color=colour, label=label) for colour, label in words.items()]
     figure.legend(handles=patches, loc="upper right", ncols=3, fontsize=8, frameon=False)
+    figure.tight_layout(rect=(0, 0, 1, 1 - 0.3 / (2.4 * rows)))
+    return figure
+
+
+def plot_classes(network: BayesianNetwork, data: Any, variables: Sequence[str] | None = None) -> Figure:
+    """Draw the variables that tell the classes of a network apart: a line for every class.
+
+    Parameters
+    ----------
+    data
+        Rows of the network's columns, which belong to each class as far as is probable.
+    variables
+        What to draw; by default the variables that differ most.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, spbn
+    >>> rng = np.random.default_rng(0)
+    >>> group = rng.random(300) < 0.3
+    >>> data = pd.DataFrame({"x": rng.normal(np.where(group, 8.0, 0.0)), "y": rng.normal(size=300)})
+    >>> network = spbn.learn(data, model="gbn", hidden=2)
+    >>> figure = spbn.plots.plot_classes(network, data)
+    """
+    require_plot_packages()
+    from matplotlib import pyplot as plt
+
+    table = as_table(data, variables=network.variables)
+    found, weights = populations(network, table), class_probabilities(network, table)
+    chosen = most_different(found, 2 * PANELS) or list(table.names[:1])
+    if variables is not None:
+        chosen = chosen_variables(variables, table.names, "columns of the network")
+    columns = min(PANELS, len(chosen))
+    rows = math.ceil(len(chosen) / columns)
+    figure, axes = plt.subplots(rows, columns, figsize=(3.4 * columns, 2.4 * rows), squeeze=False)
+    for ax, name in zip(axes.flat, chosen, strict=False):
+        column, levels = table.column(name), table.levels.get(name, ())
+        edges = np.arange(len(levels) + 1) - 0.5
+        if not levels:
+            low, high = np.quantile(column, [0.002, 0.998]).tolist()
+            edges = np.linspace(low, high, BINS + 1)
+        for population, weight, colour in zip(found, weights.T, cycle(LINES)):
+            label = f"class {population.level} ({population.share:.0%})"
+            counts, _ = np.histogram(column, edges, weights=weight)
+            ax.stairs(counts, edges, color=colour, label=label, linewidth=1.5)
+        if levels:
+            ax.set_xticks(range(len(levels)), [shortened(level, LONGEST_LABEL) for level in levels])
+        ax.set_title(shortened(name, LONGEST_NAME), fontsize=9, loc="left")
+        ax.spines[["top", "right", "left"]].set_visible(False)
+        ax.set_yticks([])
+        ax.tick_params(labelsize=8)
+    for ax in axes.flat[len(chosen) :]:
+        ax.set_visible(False)
+    handles, labels = axes.flat[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="upper right", ncols=len(labels), fontsize=8, frameon=False)
     figure.tight_layout(rect=(0, 0, 1, 1 - 0.3 / (2.4 * rows)))
     return figure
 

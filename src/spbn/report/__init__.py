@@ -21,6 +21,7 @@ from spbn.report.content import (
     describe,
     fit_section,
     learning_section,
+    populations_section,
     provenance_section,
     summary,
     unusual_section,
@@ -97,12 +98,13 @@ def write_report(
 
 def _page(content: Content, *, over_time: DynamicNetwork | None = None) -> str:
     """Write the whole report; on the transition network of one over time, if that is given."""
-    sample, found = content.sample, content.confidence
+    sample, found, has_class = content.sample, content.confidence, content.network.hidden is not None
     sections = {
         **({} if over_time is None else {"slices": ("Over time", slices_section(over_time))}),
         "data": ("Data", data_section(content)),
         "graph": ("Graph", graph_section(content)),
         **({} if sample is None else {"what-if": (TITLE, what_if_section(sample))}),
+        **({} if not has_class else {"populations": ("Populations", populations_section(content))}),
         "learning": ("Learning", learning_section(content)),
         "importance": ("What matters", importance_section(content)),
         **({} if found is None else {"confidence": ("Confidence", confidence_section(content, found))}),

@@ -17,6 +17,7 @@ from spbn.diagnostics.model import (
     explain_early_stop,
     measure_importance,
 )
+from spbn.diagnostics.populations import describe_populations
 from spbn.diagnostics.rows import (
     SAMPLED_ROWS,
     Evidence,
@@ -28,17 +29,19 @@ from spbn.diagnostics.rows import (
     gather_rows,
 )
 from spbn.errors import ArgumentError, quoted
+from spbn.inference.batch import class_probabilities
 from spbn.learning.settings import MODELS, LearnSettings
 from spbn.learning.stability import Confidence
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import NodeType
 from spbn.plots.pictures import shortened
 from spbn.report import html as h
-from spbn.report.charts import density_histogram, line_chart, uniform_histogram
+from spbn.report.charts import density_histogram, line_chart, small_histogram, uniform_histogram
 from spbn.report.explorer import JointSample, joint_sample
 from spbn.search import SearchResult
 
 SHOWN_COLUMNS = 12
+SHOWN_DIFFERENCES = 4  # of a population
 LARGEST_WHOLE = 1e9  # whole numbers that are written out
 UNKNOWN = "not recorded"
 LONGEST_SETTING = 80  # letters of a setting; the table has all of it
@@ -86,7 +89,7 @@ class Content:
 
     @property
     def discrete(self) -> set[str]:
-        return {variable.name for variable in self.network.variables if variable.is_discrete}
+        return {variable.name for variable in self.network.all_variables if variable.is_discrete}
 
     def rows_used(self, used: int) -> str:
         """Say which rows something was computed from."""
@@ -355,6 +358,48 @@ def _pc(search: Any) -> list[h.Html]:
         rows = [h.table_row(f"{size:,}", (f"{run:,}", "num")) for size, run in enumerate(tests)]
         parts.append(h.tag("div.narrow", h.table(["Variables given", ("Tests", "num")], rows)))
     return parts
+
+
+def populations_section(content: Content) -> h.Html:
+    """Show the classes of a network with a hidden class: how large they are, and what is different."""
+    network, evidence, title = content.network, content.evidence, "Populations"
+    hint = (
+        "The rows come from several populations, which no column tells: the levels of the hidden node "
+        "“class”. For each, how many rows belong to it, how sure that is of rows that do, which variables "
+        "are different from all rows, and rows that are typical of it."
+    )
+    if evidence.table is None or not evidence.covers(variable.name for variable in network.variables):
+        return h.heading("populations", title, f"{hint} Not shown, because no rows were given.")
+    weights = class_probabilities(network, evidence.table)
+    rows = []
+    for k, found in enumerate(describe_populations(network, evidence)):
+        items = []
+        for each in found.differences[:SHOWN_DIFFERENCES]:
+            is_drawn = each.node not in content.discrete and weights[:, k].sum() > 0.0
+            values = evidence.table.column(each.node)
+            chart = small_histogram(values, weights[:, k], f"{each.node} in class {found.level}")
+            words = f": {each.words} "
+            items.append(h.tag("li", h.node_link(network, each.node), words, chart if is_drawn else ""))
+        none = "no variable is much different" if not items else ""
+        rows.append(
+            h.table_row(
+                f"class {found.level}",
+                h.percent(found.share),
+                h.percent(found.certainty),
+                h.tag("ul", *items) if items else none,
+                ", ".join(found.examples),
+            )
+        )
+    tried = network.record.classes
+    note = ""
+    if len(tried) > 1:
+        listed = ", ".join(f"{number}: {h.number(value)}" for number, value in tried.items())
+        note = (
+            f"Log-density of a row out of its fold, less what arcs and classes cost, by the number of "
+            f"classes: {listed}."
+        )
+    heads = ("", "Rows", "Certainty", "What is different", "Typical rows")
+    return h.join(h.heading("populations", title, hint), h.table(heads, rows), h.tag("p.note", note))
 
 
 def fit_section(content: Content) -> h.Html:

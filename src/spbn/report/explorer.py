@@ -94,12 +94,13 @@ def joint_sample(network: Network, n: int | None = None, *, seed: Seed = 0) -> J
         refuse("n", f"a whole number between 1 and {LARGEST:,}", n)
     n = int(n)
     if isinstance(network, DynamicNetwork):
-        frame, lags = rows_in_time(network, n, seed), network.lags
+        frame, lags, variables = rows_in_time(network, n, seed), network.lags, network.variables
     else:
-        frame, lags = network.sample(n, seed=seed), 0
+        (part,) = network.parts
+        frame, lags, variables = part.sample_with_class(n, seed=seed), 0, part.all_variables
     found = []
     for lag in range(lags + 1):
-        for variable in network.variables:
+        for variable in variables:
             name = lag_name(variable.name, lag)
             column = frame[name]
             if variable.is_discrete:

@@ -98,7 +98,9 @@ def graph_section(content: Content) -> h.Html:
 
 def _is_drawn(content: Content, node: str) -> bool:
     """Tell whether there are enough rows of a node and its parents to draw its density with."""
-    names = (node, *content.network.structure.parents(node))
+    names = {node, *content.network.structure.parents(node)}
+    if content.network.hidden in names:  # all columns tell about the class
+        names = {variable.name for variable in content.network.variables}
     return content.evidence.rows >= FEWEST_ROWS and content.evidence.covers(names)
 
 

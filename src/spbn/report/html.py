@@ -247,7 +247,7 @@ def graph_legend(types: Iterable[NodeType], *notes: str) -> Html:
 
 def model_name(network: BayesianNetwork) -> str:
     """Say what kind of network it is."""
-    discrete = {variable.name for variable in network.variables if variable.is_discrete}
+    discrete = {variable.name for variable in network.all_variables if variable.is_discrete}
     kinds = frozenset(kind.name for node, kind in network.structure.types.items() if node not in discrete)
     if not kinds:
         return "Discrete Bayesian network"

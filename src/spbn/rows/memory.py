@@ -111,6 +111,16 @@ class MemoryRows(RowStore):
 
         return remembered(self._asking, asked.tobytes(), found, limit=MOST_QUESTIONS)
 
+    def evaluating(self, queries: Table, labels: IntArray) -> MemoryRows:
+        """Return a store in which other rows are evaluated under what this cross-validation has fitted.
+
+        `labels`: the fold of every one of them, to whose training rows it is compared.
+        """
+        partition = self.partition.evaluating(queries.select(self.partition.table.names), labels)
+        store = MemoryRows(partition, self.settings, inner=lambda: self, kept_bytes=0)
+        store.inner_folds = range(self.partition.groups)
+        return store
+
     def previewing(self, asked: BoolArray, weighed_by: MemoryRows | None = None) -> MemoryRows:
         """Return such a store in which weights and scales are chosen by the few rows that are asked.
 

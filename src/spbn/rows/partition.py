@@ -152,11 +152,28 @@ class Partition:
             lambda: self.original.take(order),
         )
 
+    def evaluating(self, queries: Table, labels: IntArray) -> Partition:
+        """Return the partition with the same training rows that evaluates other rows, each in a group.
+
+        `queries`: the rows, with the columns of the table.
+        `labels`: the group of every one of them.
+        """
+        order, rows = np.argsort(labels, kind="stable"), self.table.rows
+        ends = rows + np.cumsum(np.bincount(labels, minlength=self.groups))
+        bounds = self.spans.array.copy()
+        bounds[:, 0], bounds[:, 1] = np.append(rows, ends[:-1]), ends
+        spans, asked = Spans(bounds), queries.columns[:, order]
+        centre = self.original.columns[:, :1] - self.table.columns[:, :1]
+        columns = np.concatenate([self.table.columns, asked - centre], axis=1)
+        both = self.table.with_columns(np.concatenate([self.original.columns, asked], axis=1))
+        test = _moments(columns, spans)[1]
+        return Partition(self.table.with_columns(columns), spans, order, self.train, test, lambda: both)
+
     def held(self) -> Partition:
         """Return the partition with moments that no odd row decides: values far out count as the median."""
         columns = self.table.columns
-        spreads = spreads_of(columns[:, self.training_rows(0)] if self.groups == 1 else columns)
-        held = without_far_values(columns, spreads)
+        trained = self.training_rows(0) if self.groups == 1 else slice(int(self.spans.training.max()))
+        held = without_far_values(columns, spreads_of(columns[:, trained]))
         return self if held is columns else replace(self, train=_moments(held, self.spans)[0])
 
     def single(self, group: int) -> Partition:
@@ -239,7 +256,15 @@ def _centre(table: Table) -> FloatArray:
 
 
 def _moments(columns: FloatArray, spans: Spans) -> tuple[MomentStack, MomentStack]:
-    """Return the moments of the training rows, a beginning and an end of the table, and of the queries."""
-    edges = np.unique(np.concatenate([[0, columns.shape[1]], spans.array.ravel()]))
-    found = moments_of_spans(np.ascontiguousarray(columns), edges, np.searchsorted(edges, spans.array))
-    return MomentStack(spans.training_counts, *found[:2]), MomentStack(spans.query_counts, *found[2:])
+    """Return the moments of the training rows and of the queries.
+
+    Training rows are a beginning and an end of the table, but for rows that follow and are queries alone.
+    """
+    bounds, last = spans.array, int(spans.training.max())
+    edges = np.unique(np.concatenate([[0, columns.shape[1]], bounds.ravel()]))
+    found = moments_of_spans(np.ascontiguousarray(columns), edges, np.searchsorted(edges, bounds))
+    train, test = MomentStack(spans.training_counts, *found[:2]), MomentStack(spans.query_counts, *found[2:])
+    if len(spans) > 1 and last < columns.shape[1]:
+        alone = np.concatenate([np.zeros_like(spans.queries), spans.training], axis=1)
+        return _moments(columns[:, :last], Spans(alone))[0], test
+    return train, test

@@ -1,5 +1,5 @@
-"""Estimators for scikit-learn: a density and a classifier."""
+"""Estimators for scikit-learn: a density, populations, and a classifier."""
 
-from spbn.sklearn.estimators import SPBNClassifier, SPBNDensity
+from spbn.sklearn.estimators import SPBNClassifier, SPBNDensity, SPBNMixture
 
-__all__ = ["SPBNClassifier", "SPBNDensity"]
+__all__ = ["SPBNClassifier", "SPBNDensity", "SPBNMixture"]

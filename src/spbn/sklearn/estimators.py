@@ -160,6 +160,75 @@ class SPBNDensity(DensityMixin, NetworkEstimator):  # type: ignore[misc]
         return self._columns(features)
 
 
+class SPBNMixture(SPBNDensity):
+    """Populations that rows come from: a density of the features with a hidden class.
+
+    It is an `SPBNDensity` that also says to which class a row belongs. By default the number of classes is
+    the one that predicts rows best, which may be one. Classes are numbered by size, from 0 on.
+
+    Parameters
+    ----------
+    {options}
+    missing
+        "error" refuses rows to score that have holes. With "integrate", they get the log-density of the
+        values that are present.
+
+    Attributes
+    ----------
+    network_
+        The fitted `BayesianNetwork`; its node "class" is hidden.
+    n_classes_
+        How many classes there are.
+    selection_
+        The out-of-fold log-likelihood of a row, less what arcs and classes cost, by the number of classes,
+        for all that were tried: greater is better.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn; there is no `feature_names_in_` for an array.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> from sklearn.datasets import load_iris
+    >>> rows = load_iris().data
+    >>> mixture = spbn.sklearn.SPBNMixture(model="gbn", hidden=3).fit(rows)
+    >>> mixture.predict_proba(rows).shape
+    (150, 3)
+    """
+
+    _defaults: ClassVar[Mapping[str, object]] = {"model": "auto", "margins": "auto", "hidden": "auto"}
+
+    @property
+    def n_classes_(self) -> int:
+        """How many classes there are."""
+        check_is_fitted(self)
+        found = self.network_.class_variable
+        return 1 if found is None else len(found.levels)
+
+    @property
+    def selection_(self) -> dict[int, float]:
+        """What every number of classes that was tried is worth, for a row."""
+        check_is_fitted(self)
+        return {int(number): value for number, value in self.network_.record.classes.items()}
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probabilities of the classes: rows × classes."""
+        check_is_fitted(self)
+        features = self._features(X, reset=False)
+        if self.network_.class_variable is None:
+            return np.ones((_num_samples(X), 1))
+        found = self.network_.classes(features, seed=self.seed)
+        return found[list(self.network_.class_variable.levels)].to_numpy()
+
+    def predict(self, X: Any) -> IntArray:
+        """Return the most probable class of every row, counted from 0."""
+        return self.predict_proba(X).argmax(axis=1)
+
+    def fit_predict(self, X: Any, y: Any = None) -> IntArray:
+        """Learn the network, and return the most probable class of every row; `y` is ignored."""
+        self.fit(X)
+        return self.predict(X)
+
+
 class SPBNClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc]
     """A classifier that knows the density of the features within every class.
 
@@ -205,7 +274,7 @@ class SPBNClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc]
     """
 
     _own: ClassVar[Mapping[str, object]] = {"structure": "multinet", "calibrate": True}
-    _without: ClassVar[Collection[str]] = ("max_seconds",)
+    _without: ClassVar[Collection[str]] = ("max_seconds", "hidden")
 
     structure: str
     calibrate: bool

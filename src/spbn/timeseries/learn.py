@@ -149,6 +149,11 @@ def _refuse_unsuited(settings: LearnSettings) -> None:
             f"{setting('missing', 'drop')}, which leaves out rows that look back on a hole, or fill the "
             f"holes first, for example by interpolation."
         )
+    if settings.has_class:
+        raise ArgumentError(
+            f"{setting('hidden', settings.hidden)} is for rows that do not depend on each other: leave it "
+            f"out."
+        )
     if isinstance(settings.start, Structure):
         raise ArgumentError(f"{argument('start')} must be a node type here, not a structure.")
 

@@ -1,4 +1,4 @@
-"""Options of the commands that ask a model: score, query, impute, predict and sample."""
+"""Options of the commands that ask a model: score, query, impute, predict, classes and sample."""
 
 import json
 import re
@@ -230,6 +230,35 @@ def predicted(run, *arguments):
     code, _, err = run("predict", "m.spbn", "new.csv", *arguments, "--out", "p.csv")
     assert code == 0, err
     return pd.read_csv("p.csv")
+
+
+def classes(run, *arguments):
+    """Say which rows belong to which class, of a model with blends; some values are missing."""
+    network = spbn.learn(FRAME, model="blend", hidden=2)
+    network.save("h.spbn")
+    rows = NEW.assign(b=NEW["b"].where(NEW.index % 2 == 0))
+    rows.to_csv("new.csv", index=False)
+    code, out, err = run("classes", "h.spbn", "new.csv", *arguments)
+    assert code == 0, err
+    return network, rows, out
+
+
+@option("classes", "--seed")
+def test_classes_seed(run):
+    network, rows, _ = classes(run, "--seed", 8, "--out", "c.csv")
+    expected = network.classes(rows, seed=8)[["1", "2"]].reset_index(drop=True)
+    pd.testing.assert_frame_equal(pd.read_csv("c.csv")[["1", "2"]], expected)
+
+
+@option("classes", "--out")
+def test_classes_out(run):
+    network, rows, out = classes(run, "--out", "c.csv")
+    found = pd.read_csv("c.csv", dtype={"class": str})
+    assert found["class"].tolist() == network.classes(rows)["class"].tolist()
+    assert "c.csv" in out
+    code, _, err = run("classes", "m.spbn", "new.csv")
+    assert code == 2
+    assert "no hidden class: learn it with --hidden auto" in err
 
 
 @option("predict", "--target")

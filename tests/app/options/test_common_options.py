@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+import spbn
 from command_line import GROUP, named_options
 from command_options import (
     SERIES,
@@ -51,6 +52,7 @@ READERS = {
     "score": ["m.spbn", "odd.csv"],
     "impute": ["m.spbn", "odd.csv", "--out", "full.csv"],
     "predict": ["m.spbn", "odd.csv", "--target", "a"],
+    "classes": ["h.spbn", "odd.csv"],
     "report": ["m.spbn", "odd.csv", "--out", "r.html"],
     "forecast": ["time.spbn", "odd.csv", "--steps", "2", "-n", "5"],
 }
@@ -73,6 +75,8 @@ def test_reading(command, name, run):
     """A table that is written in an odd way is refused, and read with the option that says so."""
     sep, encoding, value, complaint = ODD[name]
     frame = FRAME
+    if command == "classes":
+        spbn.learn(FRAME, model="gbn", hidden=2).save("h.spbn")
     if command == "forecast":
         learned_over_time(run).save("time.spbn")
         frame = SERIES.astype({"t": int})

@@ -154,7 +154,7 @@ def expected_classes(columns=("a", "b", "c", "few"), **options):
 @pytest.mark.parametrize(
     "name",
     learning_options(
-        "classify", without=[*OWN, "max_parents", "patience"], names={"test": "--independence-test"}
+        "classify", without=[*OWN, "hidden", "max_parents", "patience"], names={"test": "--independence-test"}
     ),
 )
 def test_classify_setting(name, run):

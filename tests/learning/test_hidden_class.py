@@ -1,0 +1,279 @@
+"""Learning a hidden class: the populations are found, and nothing else is."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import multivariate_normal
+from sklearn.metrics import adjusted_rand_score
+from sklearn.mixture import GaussianMixture
+
+import spbn
+from spbn.errors import ArgumentError, DataError
+from spbn.learning import hidden
+from spbn.rows.store import FitSettings
+from spbn.scores.by_class import ByClass
+from spbn.tables.reader import as_table
+
+WEIGHTS = np.array([0.5, 0.3, 0.2])
+
+
+def linear_network(rng: np.random.Generator, columns: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean and the covariance of a random linear network with a structure of its own."""
+    order, slopes = rng.permutation(columns), np.zeros((columns, columns))
+    for place, child in enumerate(order):
+        for parent in order[:place]:
+            if rng.random() < 0.5:
+                slopes[child, parent] = rng.choice([-1.0, 1.0]) * rng.uniform(0.5, 1.5)
+    root = np.linalg.inv(np.eye(columns) - slopes)
+    noise = np.diag(rng.uniform(0.3, 1.0, columns) ** 2)
+    return root @ rng.normal(0.0, 1.0, columns), root @ noise @ root.T
+
+
+def three_networks(n: int, seed: int, columns: int = 5) -> tuple[pd.DataFrame, np.ndarray, float]:
+    """Draw rows of three networks: the rows, their networks, and how well the true posterior tells them."""
+    rng = np.random.default_rng(seed)
+    networks = [linear_network(rng, columns) for _ in WEIGHTS]
+    z = rng.choice(3, n, p=WEIGHTS)
+    rows = np.array([rng.multivariate_normal(*networks[k]) for k in z])
+    joint = np.stack([multivariate_normal(*each).logpdf(rows) for each in networks], axis=1) + np.log(WEIGHTS)
+    names = list("abcdefgh")[:columns]
+    return pd.DataFrame(rows, columns=names), z, adjusted_rand_score(z, joint.argmax(axis=1))
+
+
+@pytest.fixture(scope="module")
+def learned() -> tuple[spbn.BayesianNetwork, pd.DataFrame, np.ndarray]:
+    data, z, _ = three_networks(600, 3)
+    return spbn.learn(data, model="gbn", hidden=3), data, z
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+@pytest.mark.parametrize("number", [3, "auto"])
+def test_three_networks_are_found(number, seed):
+    data, z, best = three_networks(3000, seed)
+    network = spbn.learn(data, model="auto", margins="auto", hidden=number)
+    found = network.classes(data)
+    assert network.hidden == "class"
+    assert len(network.class_variable.levels) == 3
+    assert adjusted_rand_score(z, found["class"]) > best - 0.02
+    sizes = network.cpds["class"].probabilities[0]
+    assert (np.diff(sizes) <= 0.0).all()
+    assert sizes == pytest.approx(np.sort(np.bincount(z) / len(z))[::-1], abs=0.03)
+    assert network.record.classes[str(3)] == max(network.record.classes.values())
+
+
+@pytest.mark.slow
+def test_one_network_has_one_class():
+    found = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        data = pd.DataFrame(rng.multivariate_normal(*linear_network(rng, 5), 500), columns=list("abcde"))
+        found.append(spbn.learn(data, model="auto", margins="auto", hidden="auto").hidden)
+    assert found.count(None) >= 9
+
+
+@pytest.mark.parametrize("options", [{"model": "auto"}, {"model": "gbn"}, {"model": "spbn", "seed": 3}])
+def test_one_class_is_the_network_without(options):
+    data = spbn.datasets.synthetic(200, seed=1)
+    assert spbn.learn(data, hidden=1, **options) == spbn.learn(data, **options)
+
+
+@pytest.mark.parametrize("model", ["auto", "gbn", "spbn", "blend"])
+def test_the_same_seed_gives_the_same_classes(model):
+    data, _, _ = three_networks(200, 5, columns=3)
+    first, second = (spbn.learn(data, model=model, hidden=2, seed=4) for _ in range(2))
+    assert first == second
+    assert first.classes(data).equals(second.classes(data))
+
+
+def test_categories_and_missing_values(learned):
+    rng = np.random.default_rng(0)
+    group = rng.random(300) < 0.4
+    x = rng.normal(np.where(group, 3.0, 0.0), 1.0)
+    kind = np.where(rng.random(300) < np.where(group, 0.9, 0.2), "a", "b")
+    data = pd.DataFrame({"x": x, "y": x * np.where(group, -1.0, 1.0) + rng.normal(0, 0.5, 300), "kind": kind})
+    network = spbn.learn(data, model="gbn", hidden=2)
+    assert adjusted_rand_score(group, network.classes(data)["class"]) > 0.6
+    data.loc[::7, "y"] = np.nan
+    with_holes = spbn.learn(data, model="gbn", hidden=2, missing="impute")
+    assert adjusted_rand_score(group, with_holes.classes(data)["class"]) > 0.5
+
+
+def test_columns_that_are_all_discrete_have_classes():
+    rng = np.random.default_rng(0)
+    group = rng.random(600) < 0.4
+    columns = {f"q{k}": np.where(rng.random(600) < np.where(group, 0.9, 0.1), "yes", "no") for k in range(6)}
+    network = spbn.learn(pd.DataFrame(columns), model="gbn", hidden="auto")
+    assert len(network.class_variable.levels) == 2
+    assert adjusted_rand_score(group, network.classes(columns)["class"]) > 0.9
+
+
+def test_a_full_mixture_of_lines_is_a_gaussian_mixture():
+    data, _, _ = three_networks(800, 2, columns=2)
+    network = spbn.learn(data, model="gbn", hidden=3, required_arcs=[("a", "b")])
+    arcs = {("a", "b"), ("class", "a"), ("class", "b")}
+    assert set(network.structure.arcs) == arcs
+    weights = network.classes(data)[["1", "2", "3"]].to_numpy()
+    rows = data.to_numpy()
+    means = weights.T @ rows / weights.sum(axis=0)[:, None]
+    precisions = [np.linalg.inv(np.cov(rows.T, aweights=w, ddof=0)) for w in weights.T]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        mixture = GaussianMixture(
+            3, means_init=means, precisions_init=precisions, weights_init=weights.mean(axis=0), reg_covar=0.0
+        ).fit(rows)
+    assert network.logpdf(data).mean() == pytest.approx(mixture.score(rows), abs=2e-3)
+    assert weights == pytest.approx(mixture.predict_proba(rows), abs=0.05)
+
+
+def test_em_never_makes_rows_less_likely(learned):
+    network, data, _ = learned
+    rng = np.random.default_rng(0)
+    table = network.with_class(as_table(data, variables=network.variables), rng.integers(3, size=len(data)))
+    cpds, structure = dict(network.cpds), network.structure
+    weights = rng.dirichlet(np.ones(3), len(data))
+    settings, totals = FitSettings(smoothing=0.0), []
+    for _ in range(30):
+        cpds = hidden.refine(structure, cpds, table, weights, settings, steps=1)
+        found = spbn.BayesianNetwork(structure, cpds, hidden="class")
+        totals.append(found.logpdf(data).sum())
+        weights = found.classes(data)[["1", "2", "3"]].to_numpy()
+    assert (np.diff(totals) >= -1e-8).all()
+    assert totals[-1] > totals[0] + 10.0
+
+
+def test_rows_are_scored_under_every_class_by_parameters_of_other_folds(learned):
+    network, data, _ = learned
+    codes = network.classes(data)["class"].cat.codes.to_numpy().astype(np.int64)
+    table = as_table(data, training=True)
+    score = ByClass(table, codes, folds=5, settings=FitSettings(), penalty=0.0)
+    for node_type in ("lg", "ckde"):
+        family = spbn.nodes.Family("b", ("a",), spbn.NodeType.parse(node_type))
+        found = score.by_class([family])[:, 0]
+        for k, fold in ((0, 1), (1, 4), (2, 0)):
+            train = table.take(np.flatnonzero((codes == k) & (score.labels != fold)))
+            test = np.flatnonzero(score.labels == fold)
+            density = family.type.fit(train, "b", ("a",), FitSettings())
+            assert found[k, test] == pytest.approx(
+                density.logpdf(table.take(test).select(["a", "b"])), rel=1e-9
+            )
+        own = found[codes, np.arange(len(codes))].sum()
+        assert own == pytest.approx(score.local("b", ["a"], node_type), rel=1e-9)
+
+
+def test_a_family_that_a_class_cannot_fit_is_fitted_to_all_rows():
+    rng = np.random.default_rng(0)
+    codes = np.repeat([0, 1], 30)
+    x = rng.normal(size=60)
+    x[30:] = 1.5  # constant in the second class
+    table = as_table({"x": x, "y": rng.normal(size=60)}, training=True)
+    score = ByClass(table, codes, folds=5, penalty=0.0)
+    assert np.isfinite(score.local("y", ["x"], "lg"))
+    assert np.isfinite(score.by_class([spbn.nodes.Family("y", ("x",))])).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"hidden": 0}, ArgumentError, "hidden must be a whole number, 1 or more, or 'auto'"),
+        ({"hidden": "many"}, ArgumentError, "hidden must be a whole number"),
+        ({"hidden": 2.5}, ArgumentError, "hidden must be a whole number"),
+        ({"hidden": 2, "algorithm": "pc"}, ArgumentError, "not with 'pc'"),
+        (
+            {"hidden": 2, "model": "gbn", "score": "bic"},
+            ArgumentError,
+            "score='bic' cannot be given with",
+        ),
+        ({"hidden": 2, "folds": [0, 1] * 30}, ArgumentError, "folds must be a number with hidden=2"),
+        ({"hidden": 2, "validation": 0.3}, ArgumentError, "validation cannot be given with hidden=2"),
+        ({"hidden": 2, "max_seconds": 3.0}, ArgumentError, "max_seconds cannot be given with hidden=2"),
+        ({"hidden": 4}, DataError, "Ask for at most 3 classes"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_is_learned(options, error, message):
+    data = spbn.datasets.synthetic(60, seed=0)
+    with pytest.raises(error, match=message):
+        spbn.learn(data, **options)
+
+
+def test_a_column_named_like_the_class_is_refused():
+    data = spbn.datasets.synthetic(60, seed=0).rename(columns={"A": "class"})
+    with pytest.raises(DataError, match="column 'class' has the name of the hidden class"):
+        spbn.learn(data, hidden="auto")
+    assert spbn.learn(data, model="gbn").hidden is None
+
+
+def test_rows_over_time_are_refused():
+    with pytest.raises(ArgumentError, match="hidden=2 is for rows that do not depend on each other"):
+        spbn.learn_dynamic(spbn.datasets.synthetic(60, seed=0), hidden=2)
+
+
+def test_a_learned_network_can_be_saved(learned, tmp_path):
+    network, *_ = learned
+    network.save(tmp_path / "model.spbn")
+    again = spbn.BayesianNetwork.load(tmp_path / "model.spbn")
+    assert again == network
+    assert again.record.classes == network.record.classes
+    assert again.search.structure == network.search.structure
+
+
+def test_a_monitor_knows_the_class(learned):
+    network, data, _ = learned
+    monitor = spbn.Monitor(network, data)
+    odd = data.iloc[:20].copy()
+    odd.loc[odd.index[3], "b"] += 40.0
+    rows = as_table(odd, variables=network.variables)
+    found = monitor.check(rows)
+    assert found is not None
+    unusual = spbn.explain.unusual_rows(network, odd, top=1)
+    assert unusual.rows[0].position == 3
+    assert unusual.rows[0].reasons[0].node == "b"
+    left_out = spbn.explain.unusual_rows(network, data, top=3)
+    assert left_out.left_out
+    assert left_out.mean < network.logpdf(data).mean()
+    scorer = spbn.RowScorer(network)
+    assert scorer.logpdf(data) == pytest.approx(network.logpdf(data).to_numpy(), abs=1e-9)
+
+
+def test_a_report_and_an_explorer_know_the_class(learned):
+    network, data, _ = learned
+    page = spbn.report.render(network, data=data)
+    assert "Populations" in page
+    assert "class" in spbn.report.render_explorer(network)
+    assert spbn.plots.plot_cpd(network, "b", data=data) is not None
+    spbn.plots.plot_classes(network, data)
+
+
+def test_the_mixture_of_scikit_learn(learned):
+    _, data, z = learned
+    mixture = spbn.sklearn.SPBNMixture(model="gbn", margins="none", hidden=3)
+    labels = mixture.fit_predict(data)
+    assert mixture.n_classes_ == 3
+    assert set(mixture.selection_) >= {1, 3}
+    assert mixture.predict_proba(data).sum(axis=1) == pytest.approx(np.ones(len(data)))
+    assert (mixture.predict(data) == labels).all()
+    assert adjusted_rand_score(z, labels) > 0.8
+    assert mixture.score_samples(data).shape == (len(data),)
+    density = spbn.sklearn.SPBNDensity(model="gbn", hidden=3).fit(data)
+    assert density.network_ == mixture.network_
+    alone = spbn.sklearn.SPBNMixture(hidden=1).fit(data.to_numpy()[:80])
+    assert (alone.predict(data.to_numpy()) == 0).all()
+
+
+def test_confidence_and_comparison_know_the_class(learned):
+    _, data, _ = learned
+    found = spbn.confidence(data, model="gbn", hidden=2, replicates=3)
+    assert found.nodes == (*data.columns, "class")
+    assert "class" in set(found.arcs["source"])
+    table = spbn.compare_models(data.iloc[:150, :2], folds=2, hidden=2)
+    assert len(table) >= 4
+
+
+def test_a_large_table_is_divided_by_some_of_its_rows(monkeypatch):
+    monkeypatch.setattr(hidden, "MOST_ROWS", 300)
+    data, z, best = three_networks(2000, 3)
+    network = spbn.learn(data, model="gbn", hidden=3)
+    assert adjusted_rand_score(z, network.classes(data)["class"]) > best - 0.05
