@@ -202,10 +202,10 @@ class Joint:
         columns, slopes = self._moved(columns)
         if self.hidden is not None:
             out = average_over_classes(self._terms_by_class(columns))
-            return out if slopes is None else out + slopes
-        with np.errstate(over="ignore"):  # the square of an absurd value
-            for k, (cpd, _, family) in enumerate(self._families):
-                out[k] = cpd.logpdf_of_columns(columns[family])
+        else:
+            with np.errstate(over="ignore"):  # the square of an absurd value
+                for k, (cpd, _, family) in enumerate(self._families):
+                    out[k] = cpd.logpdf_of_columns(columns[family])
         return out if slopes is None else out + slopes
 
     def log_joint_of_columns(self, columns: FloatArray) -> FloatArray:

@@ -15,7 +15,7 @@ from frozen.tables import table
 #: Files that version 0.2 wrote.
 FOLDER = Path(__file__).parent / "models"
 #: Arguments of `learn` that version 0.2 did not have, and their defaults, with which nothing changes.
-NEW_SETTINGS = {"tiers": [], "type_selection": "score", "penalty": "auto"}
+NEW_SETTINGS = {"tiers": [], "type_selection": "score", "penalty": "auto", "hidden": None}
 TOWNS = [("town", "size"), ("town", "x"), ("town", "y"), ("size", "y"), ("x", "y"), ("x", "z")]
 
 

@@ -380,8 +380,6 @@ class LearnSettings:
         from spbn.record import plain_settings
 
         recorded = {name: self._used(name) for name, known in OPTIONS.items() if known.is_recorded}
-        if self.hidden is None:  # so that files without a class are what they were before there were classes
-            del recorded["hidden"]
         return plain_settings(recorded)
 
     def affecting_result(self) -> dict[str, object]:
