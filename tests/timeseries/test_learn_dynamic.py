@@ -103,7 +103,8 @@ FRAME = autoregression(90).assign(c=lambda f: np.sin(f["a"]) + 0.3 * f["b"].shif
     [
         (name, value, others)
         for name, (value, others) in CASES.items()
-        if name not in ("discrete", "smoothing", "required_arcs", "forbidden_arcs", "tiers", "alpha")
+        if name
+        not in ("discrete", "smoothing", "required_arcs", "forbidden_arcs", "tiers", "alpha", "hidden")
     ]
     + [("alpha", 0.9, {"algorithm": "pc", "test": "plc"})],
 )

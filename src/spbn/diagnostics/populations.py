@@ -21,7 +21,19 @@ LEAST_DISTANCE = 0.1  # between the distribution of a variable in a population a
 
 @dataclass(frozen=True)
 class Difference:
-    """A variable that is different in a population: how much, from 0 to 1, and in which way."""
+    """A variable that is different in a population: how much, from 0 to 1, and in which way.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, spbn
+    >>> rng = np.random.default_rng(0)
+    >>> group = rng.random(300) < 0.3
+    >>> data = pd.DataFrame({"x": rng.normal(np.where(group, 8.0, 0.0)), "y": rng.normal(size=300)})
+    >>> network = spbn.learn(data, model="gbn", hidden=2)
+    >>> difference = spbn.explain.populations(network, data)[1].differences[0]
+    >>> print(difference.node, round(difference.distance, 1))
+    x 0.7
+    """
 
     node: str
     distance: float  # of Kolmogorov and Smirnov; for levels, half the sum of the differences
@@ -64,7 +76,20 @@ class Population:
 
 
 def populations(network: BayesianNetwork, data: Any) -> tuple[Population, ...]:
-    """Describe the classes of a network with a hidden class by the rows that belong to them."""
+    """Describe the classes of a network with a hidden class by the rows that belong to them.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, spbn
+    >>> rng = np.random.default_rng(0)
+    >>> group = rng.random(300) < 0.3
+    >>> data = pd.DataFrame({"x": rng.normal(np.where(group, 8.0, 0.0)), "y": rng.normal(size=300)})
+    >>> network = spbn.learn(data, model="gbn", hidden=2)
+    >>> for population in spbn.explain.populations(network, data):
+    ...     print(population.level, f"{population.share:.0%}", population.differences[0].node)
+    1 75% x
+    2 25% x
+    """
     return describe_populations(network, gather_rows(network, data))
 
 

@@ -542,13 +542,24 @@ def find_open_directions(task: Task, structure: Structure, score: Score | None) 
 def open_directions_in(table: Table, settings: LearnSettings, structure: Structure) -> tuple[Arc, ...]:
     """Return the arcs of a structure whose direction is open, by the score that `learn` would maximise.
 
-    No score decides anything if the table has holes.
+    No score decides anything if the table has holes, or rows have classes that are not known.
     """
-    if np.isnan(table.columns).any():
-        return structure.undecided_arcs(_impossible(settings.resolve(table.names), table.variables))
+    if np.isnan(table.columns).any() or settings.has_class:
+        return _of_columns(structure).undecided_arcs(
+            _impossible(settings.resolve(table.names), table.variables)
+        )
     task = prepare_task(table, settings.replace(missing="error"))
     score = None if settings.algorithm_name == "pc" else _criterion(task)[0]
     return find_open_directions(task, structure, score)
+
+
+def _of_columns(structure: Structure) -> Structure:
+    """Return a structure without its hidden class."""
+    if hidden.NAME not in structure.nodes:
+        return structure
+    arcs = [arc for arc in structure.arcs if hidden.NAME not in arc]
+    types = {node: node_type for node, node_type in structure.types.items() if node != hidden.NAME}
+    return Structure(list(types), arcs, types, inputs=structure.inputs)
 
 
 def _impossible(settings: LearnSettings, variables: Sequence[Variable]) -> list[Arc]:
@@ -691,7 +702,7 @@ def fit(
     `worth`: what numbers of classes are worth, for the record.
     """
     settings, fit_settings = task.settings, task.settings.fit_settings
-    original = task.original
+    original, searched = task.original, task
     if division is not None:
         assert isinstance(task.rows, Table)
         assert original is not None
@@ -720,7 +731,7 @@ def fit(
         columns=tuple(v.name for v in task.rows.variables if division is None or v.name != hidden.NAME),
         data_hash=None if original is None else original.digest,
         typical=typical,
-        open_directions=find_open_directions(task, structure, found.score),
+        open_directions=find_open_directions(searched, _of_columns(structure), found.score),
         seconds=time.perf_counter() - task.began,
         search=found.search,
         type_search=found.type_search,

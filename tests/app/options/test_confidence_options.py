@@ -30,13 +30,24 @@ def repeated(run, *arguments):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", learning_options("confidence", without=["max_seconds"]))
+@pytest.mark.parametrize("name", learning_options("confidence", without=["max_seconds", "hidden"]))
 def test_confidence_setting(name, run):
     """Settings that `spbn.learn` has as well; replicates have as much time as they need."""
     value, others = CASES[name]
     found, arcs = repeated(run, "frame.csv", "--replicates", 1, *as_options(others | {name: value}))
     assert found[name] == plain_settings({name: value})[name]
     expected = spbn.confidence(FRAME, replicates=1, **others, **{name: value})
+    pd.testing.assert_frame_equal(arcs, expected.arcs, check_dtype=False)
+
+
+@pytest.mark.slow
+def test_confidence_hidden(run):
+    """Half of the usual rows are too few for two classes."""
+    frame = pd.concat([FRAME, FRAME + 20.0], ignore_index=True)
+    frame.to_csv("classes.csv", index=False)
+    found, arcs = repeated(run, "classes.csv", "--replicates", 1, "--model", "gbn", "--hidden", 2)
+    assert found["hidden"] == 2
+    expected = spbn.confidence(frame, replicates=1, model="gbn", hidden=2)
     pd.testing.assert_frame_equal(arcs, expected.arcs, check_dtype=False)
 
 
