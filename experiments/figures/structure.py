@@ -14,6 +14,7 @@ from experiments.statistics import mean_ranks
 from experiments.structure import METHODS, TABLES
 
 COMPARED = "SPBN"  # the default of version 0.2, which others are measured by
+OFTEN = 0.9  # of all tables, which a method has to have run on for its rank
 
 
 def draw(results: pd.DataFrame, out: Path) -> None:
@@ -23,14 +24,17 @@ def draw(results: pd.DataFrame, out: Path) -> None:
         if len(chosen):
             (out / f"structure-{part}.md").write_text(_table(chosen), "utf-8")
     by_table = results.pivot_table("class_shd", ["part", "network", "rows", "table"], "method")
-    everywhere = by_table[[method for method in METHODS if method in by_table]].dropna(axis=1)
-    if everywhere.shape[1] > 2:
-        save_critical_difference(-everywhere, out / "structure-ranks.svg")
+    by_table = by_table[[method for method in METHODS if method in by_table]].dropna(subset=COMPARED)
+    often = by_table.loc[:, by_table.notna().mean() >= OFTEN].dropna()
+    if often.shape[1] > 2:
+        save_critical_difference(-often, out / "structure-ranks.svg")
 
 
 def _table(results: pd.DataFrame) -> str:
     means = results.pivot_table("class_shd", ["network", "rows"], "method")
     means = means[[method for method in METHODS if method in means]]
+    if COMPARED in means:
+        means = means[means[COMPARED].notna()]
     rows = []
     for (network, count), found in means.iterrows():
         best = found.min()
@@ -39,8 +43,8 @@ def _table(results: pd.DataFrame) -> str:
     complete = means.dropna(axis=1)
     ranks = mean_ranks(-complete)
     rows.append(["*mean rank*", "", *(f"{ranks[m]:.2f}" if m in ranks else "–" for m in means.columns)])
-    if COMPARED in means:
-        shares = (complete.div(complete[COMPARED].clip(lower=0.5), axis=0)).mean()
+    if COMPARED in complete:
+        shares = complete.sum() / complete[COMPARED].sum()
         shown = (f"{shares[m]:.0%}" if m in shares else "–" for m in means)
         rows.append([f"*share of the errors of {COMPARED}*", "", *shown])
     return table(["network", "rows", *means.columns], rows, left=1)

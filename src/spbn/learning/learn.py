@@ -545,9 +545,8 @@ def open_directions_in(table: Table, settings: LearnSettings, structure: Structu
     No score decides anything if the table has holes, or rows have classes that are not known.
     """
     if np.isnan(table.columns).any() or settings.has_class:
-        return _of_columns(structure).undecided_arcs(
-            _impossible(settings.resolve(table.names), table.variables)
-        )
+        structure = _of_columns(structure) if settings.has_class else structure
+        return structure.undecided_arcs(_impossible(settings.resolve(table.names), table.variables))
     task = prepare_task(table, settings.replace(missing="error"))
     score = None if settings.algorithm_name == "pc" else _criterion(task)[0]
     return find_open_directions(task, structure, score)
@@ -555,8 +554,6 @@ def open_directions_in(table: Table, settings: LearnSettings, structure: Structu
 
 def _of_columns(structure: Structure) -> Structure:
     """Return a structure without its hidden class."""
-    if hidden.NAME not in structure.nodes:
-        return structure
     arcs = [arc for arc in structure.arcs if hidden.NAME not in arc]
     types = {node: node_type for node, node_type in structure.types.items() if node != hidden.NAME}
     return Structure(list(types), arcs, types, inputs=structure.inputs)
@@ -731,7 +728,9 @@ def fit(
         columns=tuple(v.name for v in task.rows.variables if division is None or v.name != hidden.NAME),
         data_hash=None if original is None else original.digest,
         typical=typical,
-        open_directions=find_open_directions(searched, _of_columns(structure), found.score),
+        open_directions=find_open_directions(
+            searched, structure if division is None else _of_columns(structure), found.score
+        ),
         seconds=time.perf_counter() - task.began,
         search=found.search,
         type_search=found.type_search,

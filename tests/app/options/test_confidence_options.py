@@ -41,6 +41,7 @@ def test_confidence_setting(name, run):
 
 
 @pytest.mark.slow
+@option("confidence", "--hidden")
 def test_confidence_hidden(run):
     """Half of the usual rows are too few for two classes."""
     frame = pd.concat([FRAME, FRAME + 20.0], ignore_index=True)
