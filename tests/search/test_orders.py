@@ -309,3 +309,48 @@ def test_the_seed_decides_on_which_orders_are_tried():
     first = sweeps(0)
     assert sweeps(0) == first
     assert any(sweeps(seed) != first for seed in (1, 2, 3))
+
+
+class Leading(ScoreOf):
+    """A score that knows which further parents might help, and keeps what it was asked for."""
+
+    def __init__(self, nodes, local, leads):
+        super().__init__(nodes, local)
+        self._leads, self.asked = leads, set()
+
+    def _compute(self, batch):
+        self.asked |= {(family[-1], frozenset(family[:-1])) for family in batch.column_tuples}
+        return super()._compute(batch)
+
+    def leads(self, batch):
+        return np.tile(np.array(self._leads, dtype=float), (len(batch), 1))
+
+
+def test_only_leads_are_tried_the_most_promising_first():
+    """Of eight nodes, the last takes what is left of it from others: by leads, two at a time."""
+    nodes = "abcdefgh"
+    gains = {"a": -1.0, "b": 2.0, "c": 1.0, "d": 50.0, "e": 9.0, "f": 3.0, "g": 4.0}
+    leads = [30.0, 20.0, 10.0, orders.LEAST_LEAD, 0.0, 9.0, 8.0, 0.0]
+    score = Leading(nodes, lambda family: sum(gains.get(parent, 0.0) for parent in family.parents), leads)
+    start = Structure(nodes)
+    trees = GrowShrinkTrees(score, constrain_nothing(start), start)
+    (found,) = trees.best([(7, (1 << 7) - 1)])
+    members = {nodes[place] for place in range(8) if found.members >> place & 1}
+    assert members == {"b", "c", "f", "g"}  # d and e have no lead, and a does not help
+    asked = {parents for node, parents in score.asked if node == 7}
+    assert {frozenset({0}), frozenset({1})} <= asked  # the two best leads come first
+    assert {2} not in asked  # and one of them helps
+    assert not any(parents & {3, 4} for parents in asked)
+
+
+def constrain_nothing(structure):
+    return constrain(
+        structure,
+        {node: spbn.nodes.Variable(node) for node in structure.nodes},
+        operators=("arcs",),
+        types=(),
+        max_parents=None,
+        required_arcs=(),
+        forbidden_arcs=(),
+        fixed_types=(),
+    )[1]

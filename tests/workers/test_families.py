@@ -63,6 +63,19 @@ def test_so_does_one_for_the_best_types(client, algorithm):
     assert there.open_directions() == here.open_directions()
 
 
+def test_workers_know_the_leads(client):
+    likelihood = spbn.scores.CVLikelihood(FRAME, penalty="auto")
+    there = spread(client, as_table(FRAME), likelihood, _likelihood)
+    batch = likelihood._checked([("c", [], "curve"), ("c", ["a"], "curve"), ("d", ["b"], "blend")])
+    found = there.leads(batch)
+    assert np.isfinite(found[:2]).any()
+    np.testing.assert_array_equal(found, likelihood.leads(batch))
+
+
+def _likelihood(table):
+    return spbn.scores.CVLikelihood(table, penalty="auto")
+
+
 def test_so_does_one_of_a_mixed_table(client):
     frame = mixed_frame(60)
     here, there = (spbn.learn(frame, client=c, max_parents=1, patience=0) for c in (None, client))

@@ -27,11 +27,11 @@ from spbn.graphs.dag import Arc, arc_matrix
 from spbn.nodes.base import NodeType
 from spbn.scores.base import Score
 from spbn.search.hill_climbing import require_fitting
+from spbn.search.orders import UNFIT
 from spbn.structure import Structure
 
 FAMILIES_PER_ARC = 8  # that are scored at most, besides those of the first graphs
 MOST_GRAPHS = 200  # of a group, besides the first ones
-UNFIT = -1e12  # stands for the score of a family that cannot be fitted: it must not hide the other families
 
 #: The parents of every node, by number.
 Parents = tuple[frozenset[int], ...]
