@@ -139,12 +139,12 @@ def test_iterators_are_read_once_and_kept():
         (
             {"model": "spbn", "algorithm": "boss", "validation": 0.3},
             "validation",
-            "validation cannot be given with algorithm='boss', which holds out no rows.",
+            "validation cannot be given with algorithm='boss', which holds out no rows: leave it out.",
         ),
         (
             {"model": "auto", "validation": 0.3},
             "validation",
-            "validation cannot be given with model='auto', which holds out no rows.",
+            "validation cannot be given with model='auto', which holds out no rows: leave it out.",
         ),
         (
             {"model": "spbn", "penalty": 2.0},

@@ -584,7 +584,8 @@ class LearnSettings:
             which = setting("model", "auto") if self.model_name == "auto" else setting("algorithm", "boss")
             which = setting("hidden", self.hidden) if self.has_class else which
             raise ArgumentError(
-                f"{argument('validation')} cannot be given with {which}, which holds out no rows: leave it out."
+                f"{argument('validation')} cannot be given with {which}, which holds out no rows: "
+                f"leave it out."
             )
         if self._is_given("penalty") and not self.is_penalised:
             raise ArgumentError(
