@@ -98,16 +98,16 @@ def _posterior_document(
         "variables": variables,
         "share": SHARE,
         "method": posterior.method,
+        "methods": dict(posterior.methods),
         "effective_size": posterior.effective_size,
         "log_evidence": posterior.log_evidence,
         "log_evidence_error": posterior.log_evidence_error,
     }
     if probability is not None:
-        is_exact = len(asked) == 1 and all(map(posterior.is_exact, asked))
         found["event"] = {
             "conditions": asked,
             "probability": probability,
-            "standard_error": 0.0 if is_exact else _standard_error(probability, posterior.effective_size),
+            "standard_error": posterior.probability_error(asked),
         }
     return found
 
@@ -128,9 +128,14 @@ def _show_posterior(posterior: Posterior, found: Mapping[str, Any], event: Seque
         cells = ", ".join(f"{level} {share:.3f}" for level, share in shares)
         say(f"{printable(name):{width}}   {cells}")
     say()
-    is_exact = all(map(posterior.is_exact, variables))
+    by_method: dict[str, list[str]] = {}
+    for name, method in posterior.methods.items():
+        by_method.setdefault(method, []).append(name)
     worth = f"{len(posterior.weights)} draws worth {posterior.effective_size:.0f} independent ones"
-    say(f"method: {posterior.method}{'' if is_exact else f', {worth}'}")
+    say(f"method: {posterior.method}{'' if posterior.method == 'exact' else f', {worth}'}")
+    if len(by_method) > 1:
+        for method, names in by_method.items():
+            say(f"  {method}: {', '.join(map(printable, names))}")
     if posterior.evidence:
         error = posterior.log_evidence_error
         say(f"log-evidence: {posterior.log_evidence:.3f}{f' ± {error:.3f}' if error else ''}")
@@ -231,7 +236,7 @@ def sample(answer: Answer, model: Path, n: int, seed: int, out: Path | None) -> 
 @options.seed_option
 @options.screen_option
 def classes(answer: Answer, model: Path, data: Source, seed: int, out: Path | None) -> None:
-    """Say which of the populations of a network each row belongs to.
+    """Say which population each row, or each series, belongs to.
 
     For a network that was learned with --hidden: the probability of every class, and the most probable one.
     Values may be missing.
@@ -239,12 +244,15 @@ def classes(answer: Answer, model: Path, data: Source, seed: int, out: Path | No
     [dim]spbn classes wine.spbn wine.csv --out classes.csv[/]
     """
     inputs.require_targets(tables=[out], inputs=[model, data])
-    network = inputs.load_model(model)
-    if network.hidden is None:
+    network = inputs.load_any_model(model)
+    if network.row_network.hidden is None:
         raise ArgumentError(f"{shown(model)} has no hidden class: learn it with --hidden auto.")
     frame = inputs.frame_for(network, data)
     with inputs.busy("telling classes apart"):
-        found = network.classes(frame, seed=seed)
+        if isinstance(network, spbn.DynamicNetwork):
+            found = network.classes(frame).reset_index()
+        else:
+            found = network.row_network.classes(frame, seed=seed)
     answer.give_rows(found, out)
 
 

@@ -1,9 +1,9 @@
 """Rows with holes: predicted, filled in, or integrated out.
 
-Every row is a case of its own. Rows with the same pattern of holes are answered together where the answer is
-exact; all others are answered together by particles, whatever their patterns. A hidden class is one more hole
-of every row: where that is not exact as a whole, every class is answered by itself, and weighs by its
-evidence.
+Every row is a case of its own. Where the answer is exact, rows with the same pattern of holes are answered
+together; holes in discrete columns may even differ, as long as sums over all of these columns cost little.
+All other rows are answered together by particles, whatever their patterns. A hidden class is one more hole of
+every row: where that is not exact as a whole, every class is answered by itself, and weighs by its evidence.
 
 Rows that a network was learned from need care. A network of kernels has a kernel on every such row. If the
 row had holes, they were filled before, and the kernel sits on what they were filled with: asked about the row
@@ -22,7 +22,7 @@ if they were lines.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import partial
 from typing import Any
 
@@ -33,9 +33,10 @@ from spbn._base.checks import choice, whole
 from spbn._base.lazy import nw, pd
 from spbn.errors import ArgumentError, DataError, quoted
 from spbn.inference import exact, particles
+from spbn.inference.exact import Plan
 from spbn.inference.particles import Particles, Target
 from spbn.inference.problem import EvidenceRows
-from spbn.inference.query import log_constants, split_by_method
+from spbn.inference.query import split_by_method
 from spbn.joint import Joint, as_data
 from spbn.nodes.base import CPD, Linear
 from spbn.tables.columns import named_by_text, values_like
@@ -45,6 +46,8 @@ from spbn.tables.table import Table, Variable
 STATISTICS = ("mean", "median", "mode")
 PARTICLES = 500  # for a row
 MOST_AT_ONCE = 200_000  # particles of all rows that are answered together
+CELLS_A_PARTICLE = 10  # of tables, which take as much memory as a particle
+WORTH_TOGETHER = 100_000  # cells for every row, below which rows with other holes are answered together
 ENOUGH = 0.2  # of the particles, which weighting must be worth
 AROUND_MODE = 0.1  # share of the mass whose shortest interval the mode is in the middle of
 
@@ -67,7 +70,7 @@ def log_density_of_observed(
     rows = np.flatnonzero(~whole)
     if len(rows):
         holed = table.take(rows)
-        for part, answer in _answers(evidence_of(network, holed), n, generator(seed)):
+        for part, answer in _answers(evidence_of(network, holed), n, generator(seed), draws=False):
             out[rows[part]] = answer.log_evidence
         # What the margins add to the log-density of the values that are there.
         nodes = [node for node in network.nodes if node != network.hidden]
@@ -86,7 +89,7 @@ def class_probabilities(network: Joint, table: Table, *, n: int = PARTICLES, see
     rows, rng = np.flatnonzero(~whole), generator(seed)
     if len(rows):
         for level, cases in enumerate(evidence_of(network, table.take(rows)).by_class()):
-            for part, answer in _answers(cases, n, rng):
+            for part, answer in _answers(cases, n, rng, draws=False):
                 logs[level, rows[part]] = answer.log_evidence
     _require_possible(logs.max(axis=0), np.arange(table.rows))
     weights = relative_weights(logs, axis=0)
@@ -169,33 +172,51 @@ def _predict_exactly(
     """Put in predictions that need no draws; return for which cases."""
     done = np.zeros(cases.number, dtype=bool)
     places = {name: cases.place[name] for name in wanted}
-    for rows in _patterns(cases.unknown):
-        solved, sampled = split_by_method(cases.only(rows[:1]), "auto")
-        if sampled or not set(places.values()) <= set(solved):
+    numbers = {k for k in places.values() if not cases.variables[k].is_discrete}
+    for rows, plan in _plans(cases, frozenset(places.values())):
+        mixed = {k for block in plan.blocks if block.scope or cases.network.margins for k in block.nodes}
+        if statistic == "mode" and mixed & numbers:  # which draws have to show
             continue
-        is_normal = cases.network.margins is None and not any(cases.variables[k].is_discrete for k in solved)
-        if statistic == "mode" and not is_normal:  # which draws have to show
-            continue
-        for part in _chunks(rows, PARTICLES):
-            some = cases.only(part)
-            mixtures = exact.solve(some, solved)
-            _require_possible(log_constants(some) + [mixture.log_evidence for mixture in mixtures], part)
+        for part in _chunks(rows, plan.cost // CELLS_A_PARTICLE):
+            solution = exact.Solution(cases.only(part), plan)
+            _require_possible(solution.log_evidence, part)
             for name, k in places.items():
-                found[name][part] = [_exact_summary(cases, k, mixture, statistic) for mixture in mixtures]
+                found[name][part] = _exact_summary(cases, k, solution, statistic)
         done[rows] = True
     return done
 
 
-def _exact_summary(cases: EvidenceRows, k: int, mixture: exact.NormalMixture, statistic: str) -> float:
-    """Return one number for one case: a prediction, or the place of the most probable level."""
+def _exact_summary(cases: EvidenceRows, k: int, solution: exact.Solution, statistic: str) -> FloatArray:
+    """Return one number for every case: a prediction, or the place of the most probable level."""
     name, network = cases.nodes[k], cases.network
     if cases.variables[k].is_discrete:
-        return float(mixture.probabilities(k, len(cases.variables[k].levels)).argmax())
+        return solution.probabilities(k).argmax(axis=1).astype(np.float64)
+    normals = solution.normals(k)
     if statistic == "median":
-        return float(network.in_data_units(name, mixture.quantile(k, np.array([0.5])))[0])
-    units = None if network.margins is None else partial(network.in_data_units, name)
-    values, weights = mixture.points(k, units)
-    return float(weights @ values)
+        return network.in_data_units(name, normals.quantile(np.array([0.5]))[:, 0])
+    return normals.mean(None if network.margins is None else partial(network.in_data_units, name))
+
+
+def _plans(cases: EvidenceRows, wanted: Set[int]) -> Iterator[tuple[IntArray, Plan]]:
+    """Yield rows that have exact answers, and the plan of these.
+
+    If nodes are wanted, only their answers have to be exact; otherwise those of all that have a say.
+    """
+
+    def planned(rows: IntArray) -> Plan | None:
+        plan, sampled = split_by_method(cases.only(rows), "auto", wanted)
+        return plan if plan.solved >= wanted and (wanted or not sampled) else None
+
+    continuous = [not variable.is_discrete for variable in cases.variables]
+    for rows in _patterns(cases.unknown[:, continuous]):
+        plan = planned(rows)
+        if plan is not None and plan.cost <= WORTH_TOGETHER:
+            yield rows, plan
+            continue
+        for same in _patterns(cases.unknown[rows]):
+            plan = planned(rows[same[:1]])
+            if plan is not None:
+                yield rows[same], plan
 
 
 def evidence_of(network: Joint, table: Table) -> EvidenceRows:
@@ -212,16 +233,15 @@ def evidence_of(network: Joint, table: Table) -> EvidenceRows:
     )
 
 
-def _answers(cases: EvidenceRows, n: int, rng: np.random.Generator) -> Iterator[tuple[IntArray, Particles]]:
-    """Yield numbers of cases and their particles."""
+def _answers(
+    cases: EvidenceRows, n: int, rng: np.random.Generator, *, draws: bool = True
+) -> Iterator[tuple[IntArray, Particles]]:
+    """Yield numbers of cases and their particles; if no draws are needed, none where the answer is exact."""
     left = np.ones(cases.number, dtype=bool)
-    for rows in _patterns(cases.unknown):
-        solved, sampled = split_by_method(cases.only(rows[:1]), "auto")
-        if sampled or len(solved) < int(cases.unknown[rows[0]].sum()):
-            continue
+    for rows, plan in _plans(cases, frozenset()):
         left[rows] = False
-        for some in _chunks(rows, n):
-            yield some, _exactly(cases.only(some), solved, n, rng)
+        for some in _chunks(rows, max(n, plan.cost // CELLS_A_PARTICLE)):
+            yield some, _exactly(cases.only(some), plan, n if draws else 0, rng)
     classes = 1 if cases.network.class_variable is None else len(cases.network.class_variable.levels)
     for some in _chunks(np.flatnonzero(left), n * classes):
         part = cases.only(some)
@@ -243,21 +263,23 @@ def _by_class(cases: EvidenceRows, n: int, rng: np.random.Generator) -> Particle
 
 
 def _chunks(rows: IntArray, n: int) -> Iterator[IntArray]:
-    step = max(1, MOST_AT_ONCE // n)
+    step = max(1, MOST_AT_ONCE // max(n, 1))
     for start in range(0, len(rows), step):
         yield rows[start : start + step]
 
 
-def _exactly(cases: EvidenceRows, solved: tuple[int, ...], n: int, rng: np.random.Generator) -> Particles:
+def _exactly(cases: EvidenceRows, plan: Plan, n: int, rng: np.random.Generator) -> Particles:
+    solution = exact.Solution(cases, plan)
+    possible = np.flatnonzero(np.isfinite(solution.log_evidence))  # there is nothing to draw from elsewhere
     states = np.tile(cases.known.T[:, :, None], n)
-    log_evidence = log_constants(cases)
-    for case, mixture in enumerate(exact.solve(cases, solved)):
-        log_evidence[case] += mixture.log_evidence
-        if not np.isfinite(mixture.log_evidence):  # impossible: there is nothing to draw from
-            continue
-        states[mixture.members, case] = mixture.draw(n, rng)
+    if n and len(possible):
+        chosen = np.ascontiguousarray(states[:, possible])
+        for k, values in solution.draw(n, rng).items():
+            chosen[k] = values[possible]
+        particles.draw_rest(cases.only(possible), chosen, rng)
+        states[:, possible] = chosen
     zeros = np.zeros(cases.number)
-    return Particles(states, np.zeros((cases.number, n)), log_evidence, zeros, zeros + n, "exact")
+    return Particles(states, np.zeros((cases.number, n)), solution.log_evidence, zeros, zeros + n, "exact")
 
 
 def _by_particles(cases: EvidenceRows, n: int, rng: np.random.Generator) -> Particles:
@@ -297,8 +319,7 @@ def _summary(variable: Variable, values: FloatArray, weights: FloatArray, statis
         shares = [(weights * (values == level)).sum(axis=1) for level in range(len(variable.levels))]
         return np.argmax(np.stack(shares), axis=0).astype(np.float64)
     if statistic == "mean":
-        mean: FloatArray = (weights * values).sum(axis=1) / weights.sum(axis=1)
-        return mean
+        return (weights * values).sum(axis=1) / weights.sum(axis=1)
     order = np.argsort(values, axis=1)
     ranked, mass = np.take_along_axis(values, order, axis=1), np.take_along_axis(weights, order, axis=1)
     if statistic == "median":

@@ -1,252 +1,428 @@
-"""Exact answers where unknown nodes are discrete or linear Gaussian: a mixture of normal distributions.
+"""Exact answers: sums over the levels of discrete nodes, and normal distributions given these levels.
 
-Given the levels of unknown discrete nodes, linear Gaussian nodes have a joint normal distribution. Its
-mean and covariance are built up in topological order; what is known is a condition on it. The answer is the
-mixture over the configurations of the unknown discrete nodes, while these are few. A known node whose unknown
-parents are all discrete may have any density.
+Given the levels of their unknown discrete parents, linear Gaussian nodes have a joint normal distribution. So
+continuous nodes are eliminated first: each `Block` of them becomes a table over the levels that it depends
+on, with the density of what is known there. What a node with a known value says about discrete parents is a
+table, too, whatever its density, and so is the probability of a region. Tables are multiplied and summed by
+`Elimination`. Nodes that have no say in what is asked are cut before.
+
+An answer is exact or not for every node by itself: where a table or a mixture of normal distributions would
+be too large, or where a node is no line, a `Plan` leaves nodes to simulation.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 
 from spbn._base.arrays import LOG_2PI, FloatArray, IntArray
+from spbn.inference.elimination import Elimination, Order, Scope
 from spbn.inference.problem import EvidenceRows
-from spbn.nodes.base import Linear
+from spbn.nodes.base import Interval, Region
+from spbn.tables.table import Table
 
-MOST_CONFIGURATIONS = 4_096
+MOST_CONFIGURATIONS = 4_096  # of the levels that a mixture of normal distributions depends on
+MOST_CELLS = 1 << 23  # of all tables together, and of the matrices of a mixture
 QUADRATURE = 100  # points at which a transformed normal variable is averaged
 
 
+@dataclass(frozen=True)
+class Block:
+    """Unknown continuous nodes that are jointly normal given the levels of some discrete ones."""
+
+    nodes: frozenset[int]
+    lines: frozenset[int]  # these, and known nodes that depend on them
+    scope: frozenset[int]  # the unknown discrete nodes that any of them depends on
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is answered exactly, and from which tables."""
+
+    solved: frozenset[int]  # unknown nodes
+    tables: tuple[tuple[int, Scope], ...]  # nodes whose densities are tables over the levels of others
+    blocks: tuple[Block, ...]
+    order: Order  # of the tables of these nodes and then of the blocks
+    cost: int  # cells, for every case
+
+
+def is_solvable(cases: EvidenceRows, members: Iterable[int]) -> bool:
+    """Tell whether a group of unknown nodes, with all that is known about it, has an exact answer."""
+    inside = set(members)
+    families = [
+        k for k in np.flatnonzero(cases.ever_relevant).tolist() if inside & set(_hidden(cases, k, inside))
+    ]
+    return all(_is_simple(cases, k, inside) for k in families)
+
+
+def plan(cases: EvidenceRows, members: Iterable[int], below: Collection[int] = ()) -> Plan | None:
+    """Plan the exact answer for unknown nodes, which has to be `is_solvable`; None if it would be too large.
+
+    Unknown nodes of which nothing depends that is known are solved as well, where that is possible: those
+    that `below` names and their ancestors.
+    """
+    solved, blocks, wanted = set(members), list[Block](), set(below)
+    in_order = range(len(cases.nodes))
+    for k in reversed(in_order):
+        wanted.update(cases.parents[k] if k in wanted else ())
+    for k in in_order:
+        if cases.ever_relevant[k] and solved & _numbers(cases, k, solved):
+            blocks = _with(cases, blocks, k)
+    if not all(_fits(cases, block) for block in blocks):
+        return None
+    for k in in_order:
+        is_below = cases.ever_unknown[k] and (cases.ends[0, k] or not cases.ever_relevant[k])
+        if is_below and k in wanted and _hidden(cases, k, {k}) <= {*solved, k} and _is_simple(cases, k, {k}):
+            more = blocks if cases.variables[k].is_discrete else _with(cases, blocks, k)
+            if more is blocks or _fits(cases, more[-1]):
+                solved.add(k)
+                blocks = more
+    tables = []
+    for k in in_order:
+        hidden = _hidden(cases, k, solved)
+        if (k in solved or cases.ever_relevant[k]) and hidden <= solved and not _numbers(cases, k, solved):
+            tables.append((k, tuple(sorted(hidden))))
+    scopes = [*(scope for _, scope in tables), *(tuple(sorted(block.scope)) for block in blocks)]
+    sizes = {k: len(cases.variables[k].levels) for k in set[int]().union(*scopes)}
+    order = Order.of(scopes, sizes)
+    arguments = sum(math.prod(sizes[k] for k in scope) * (len(cases.parents[k]) + 1) for k, scope in tables)
+    if max(order.cells, arguments) > MOST_CELLS:
+        return None
+    cost = order.cells + arguments + sum(_size(cases, block) for block in blocks)
+    return Plan(frozenset(solved), tuple(tables), tuple(blocks), order, cost)
+
+
+def _hidden(cases: EvidenceRows, k: int, solved: Set[int]) -> set[int]:
+    """Return the unknown members of a node's family, without itself where only its region counts."""
+    is_end = cases.ends[0, k] and k not in solved
+    return {m for m in (*cases.parents[k], k) if cases.ever_unknown[m] and not (is_end and m == k)}
+
+
+def _numbers(cases: EvidenceRows, k: int, solved: Set[int]) -> set[int]:
+    return {m for m in _hidden(cases, k, solved) if not cases.variables[m].is_discrete}
+
+
+def _is_simple(cases: EvidenceRows, k: int, solved: Set[int]) -> bool:
+    """Tell whether a node is a table or a line, given the unknown parents that it has."""
+    node, numbers = cases.nodes[k], _numbers(cases, k, solved)
+    if not numbers:
+        return True
+    is_line = not cases.variables[k].is_discrete and node not in cases.regions
+    return is_line and all(case.as_linear() is not None for case in cases.cpd(node).cases)
+
+
+def _with(cases: EvidenceRows, blocks: Sequence[Block], k: int) -> list[Block]:
+    """Add a line to the blocks that it connects, which become one: the last."""
+    hidden = _hidden(cases, k, {k})
+    numbers = {m for m in hidden if not cases.variables[m].is_discrete}
+    near = [block for block in blocks if not numbers.isdisjoint(block.nodes)]
+    joined = Block(
+        frozenset(numbers).union(*(block.nodes for block in near)),
+        frozenset({k}).union(*(block.lines for block in near)),
+        frozenset(hidden - numbers).union(*(block.scope for block in near)),
+    )
+    return [*(block for block in blocks if block not in near), joined]
+
+
+def _fits(cases: EvidenceRows, block: Block) -> bool:
+    size = _size(cases, block)
+    return size <= min(MOST_CELLS, MOST_CONFIGURATIONS * len(block.lines) ** 2)
+
+
+def _size(cases: EvidenceRows, block: Block) -> int:
+    """Return how many numbers the matrices of a block have, at most, for every case."""
+    return math.prod(len(cases.variables[k].levels) for k in block.scope) * len(block.lines) ** 2
+
+
+class Solution:
+    """The distribution of the nodes that are solved, in every case.
+
+    The cases may differ in which discrete nodes are known, and not in which continuous ones are.
+    """
+
+    def __init__(self, cases: EvidenceRows, plan: Plan) -> None:
+        self.plan = plan
+        self._cases = cases
+        self._mixtures = [_Mixture(cases, block) for block in plan.blocks]
+        tables = [_table(cases, k, scope, plan.solved) for k, scope in plan.tables]
+        self._tables = Elimination(plan.order, [*tables, *(mixture.logs for mixture in self._mixtures)])
+        self._place = {k: place for place, (k, _) in enumerate(plan.tables) if k in plan.solved}
+        for place, block in enumerate(plan.blocks, start=len(tables)):
+            self._place.update(dict.fromkeys(block.nodes, place))
+        #: The log-density of everything that is known, but for what depends on nodes that are not solved.
+        self.log_evidence = np.broadcast_to(self._tables.log_total, cases.number)
+        known = np.flatnonzero(cases.ever_relevant & ~cases.ever_unknown)
+        if all(cases.variables[k].is_discrete for k in known):
+            self.log_evidence = np.minimum(self.log_evidence, 0.0)  # a probability, but for rounding
+
+    def probabilities(self, k: int) -> FloatArray:
+        """Return the probability of every level of a discrete node: cases × levels."""
+        place = self._place[k]
+        axis = 1 + self.plan.tables[place][1].index(k)
+        found = self._tables.marginal(place)
+        found = found.sum(axis=tuple(other for other in range(1, found.ndim) if other != axis))
+        return np.broadcast_to(
+            found / np.maximum(found.sum(axis=1, keepdims=True), 1e-300), (self._cases.number, found.shape[1])
+        )
+
+    def normals(self, k: int) -> Normals:
+        """Return the distribution of a continuous node."""
+        place, mixture = self._place[k], self._mixture_of(k)
+        weights = self._tables.marginal(place)
+        means, deviations = mixture.means[:, :, mixture.nodes.index(k)], mixture.deviations(k)
+        shape = (self._cases.number, means.shape[1])
+        return Normals(
+            *(np.broadcast_to(part, shape) for part in (weights.reshape(len(weights), -1), means, deviations))
+        )
+
+    def covariance(self, nodes: Sequence[int]) -> FloatArray:
+        """Return the covariance matrix of continuous nodes in the first case."""
+        out = np.zeros((len(self._cases.nodes),) * 2)
+        blocks = dict(enumerate(self._mixtures, start=len(self.plan.tables)))
+        weights = {place: self._tables.marginal(place)[0].ravel() for place in blocks}
+        about = {place: block.means[0] - weights[place] @ block.means[0] for place, block in blocks.items()}
+        for place, block in blocks.items():
+            for k, mine in zip(block.nodes, about[place].T, strict=True):
+                # The mean of a product of means: those of one node become a factor of its table. It has to
+                # be positive, which changes nothing, because the others' are 0 on average.
+                with np.errstate(divide="ignore"):
+                    factor = np.log(mine - mine.min()).reshape(1, *block.logs.shape[1:])
+                tilted = self._tables.times({place: factor})
+                total = np.exp(tilted.log_total - self._tables.log_total)[0]
+                for other, there in blocks.items():
+                    out[k, there.nodes] = total * (tilted.marginal(other)[0].ravel() @ about[other])
+                out[k, block.nodes] += weights[place] @ block.covariances(k)
+        found = out[np.ix_(nodes, nodes)]
+        return 0.5 * (found + found.T)
+
+    def probability(self, regions: Mapping[int, Region]) -> float | None:
+        """Return the probability that all nodes are in their regions, in the first case.
+
+        None if two of them are in the same block: that has no closed form.
+        """
+        factors: dict[int, FloatArray] = {}
+        for k, region in regions.items():
+            place = self._place[k]
+            if isinstance(region, Interval):
+                if place in factors:
+                    return None
+                normals = self.normals(k)
+                ends = np.array([[region.low], [region.high]])
+                below = _below(ends, normals.means[:1], normals.deviations[:1])
+                inside = (below[1] - below[0]).reshape(self._mixture_of(k).logs.shape[1:])
+            else:
+                scope = self.plan.tables[place][1]
+                inside = np.zeros(len(self._cases.variables[k].levels))
+                inside[list(region.places)] = 1.0
+                inside = inside.reshape([-1 if node == k else 1 for node in scope])
+            with np.errstate(divide="ignore"):
+                factors[place] = np.log(inside)[None]
+        return min(1.0, float(np.exp(self._tables.times(factors).log_total - self._tables.log_total)[0]))
+
+    def draw(self, n: int, rng: np.random.Generator) -> dict[int, FloatArray]:
+        """Draw values or level codes of every node, n times for every case: cases × n."""
+        levels = self._tables.draw(self._cases.number, n, rng)
+        out = {k: codes.astype(np.float64) for k, codes in levels.items()}
+        for mixture in self._mixtures:
+            out.update(mixture.draw(levels, self._cases.number, n, rng))
+        return {k: out[k] for k in sorted(self.plan.solved)}
+
+    def _mixture_of(self, k: int) -> _Mixture:
+        return self._mixtures[self._place[k] - len(self.plan.tables)]
+
+
 @dataclass(frozen=True, eq=False)
-class NormalMixture:
-    """The distribution of some nodes given what is known: a mixture of normal distributions."""
+class Normals:
+    """Mixtures of normal distributions, one for every case: arrays are cases × components."""
 
-    nodes: tuple[int, ...]  # places of the continuous nodes
-    levels: tuple[int, ...]  # and of the discrete ones
-    weights: FloatArray  # of the components
-    means: FloatArray  # components × nodes
-    covariances: FloatArray  # components × nodes × nodes
-    codes: IntArray  # components × discrete nodes: their levels
-    log_evidence: float  # the log-density of what is known
-
-    @property
-    def members(self) -> list[int]:
-        """Places of all nodes, the continuous ones first."""
-        return [*self.nodes, *self.levels]
-
-    def covariance(self) -> FloatArray:
-        deviations = self.means - self.weights @ self.means
-        within = np.einsum("c,cij->ij", self.weights, self.covariances)
-        between: FloatArray = np.einsum("c,ci,cj->ij", self.weights, deviations, deviations)
-        return within + between
+    weights: FloatArray
+    means: FloatArray
+    deviations: FloatArray
 
     def points(
-        self, node: int, in_data_units: Callable[[FloatArray], FloatArray] | None = None
+        self, in_data_units: Callable[[FloatArray], FloatArray] | None = None
     ) -> tuple[FloatArray, FloatArray]:
-        """Return values of one continuous node, and weights that give its mean.
+        """Return values, and weights that give their means: cases × points.
 
         They are the means of the components; or, if values are to be transformed before they are averaged,
         points of a quadrature of every component.
         """
-        k = self.nodes.index(node)
-        means = self.means[:, k]
         if in_data_units is None:
-            return means, self.weights
-        deviations = np.sqrt(self.covariances[:, k, k])
+            return self.means, self.weights
         points, weights = np.polynomial.hermite_e.hermegauss(QUADRATURE)
-        values = in_data_units(means[:, None] + deviations[:, None] * points)
-        return values.ravel(), np.outer(self.weights, weights / weights.sum()).ravel()
+        values = in_data_units(self.means[:, :, None] + self.deviations[:, :, None] * points)
+        both = self.weights[:, :, None] * (weights / weights.sum())
+        return values.reshape(len(values), -1), both.reshape(len(values), -1)
 
-    def probabilities(self, node: int, levels: int) -> FloatArray:
-        found = np.bincount(self.codes[:, self.levels.index(node)], weights=self.weights, minlength=levels)
-        return found / found.sum()
+    def mean(self, in_data_units: Callable[[FloatArray], FloatArray] | None = None) -> FloatArray:
+        values, weights = self.points(in_data_units)
+        return (weights * values).sum(axis=1)
 
-    def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
-        """Draw values or level codes: members × n."""
-        component = rng.choice(len(self.weights), size=n, p=self.weights)
-        values = np.empty((len(self.nodes), n))
-        noise = rng.standard_normal((len(self.nodes), n))
-        for c in np.unique(component):
-            mine = component == c
-            values[:, mine] = self.means[c][:, None] + _root(self.covariances[c]) @ noise[:, mine]
-        return np.concatenate([values, self.codes[component].T])
+    def cdf(self, x: FloatArray) -> FloatArray:
+        """Return P(X ≤ x), for cases × values."""
+        below = _below(x[:, :, None], self.means[:, None], self.deviations[:, None])
+        return np.minimum((below * self.weights[:, None]).sum(axis=2), 1.0)
 
-    def cdf(self, node: int, x: FloatArray) -> FloatArray:
-        """Return P(X ≤ x) of one continuous node."""
-        from scipy.special import ndtr
-
-        k = self.nodes.index(node)
-        deviations = np.sqrt(self.covariances[:, k, k])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            z = (x[:, None] - self.means[:, k]) / deviations
-        z = np.where(np.isnan(z), 0.0, z)
-        found: FloatArray = ndtr(z) @ self.weights
-        return found
-
-    def quantile(self, node: int, q: FloatArray) -> FloatArray:
+    def quantile(self, q: FloatArray) -> FloatArray:
+        """Return quantiles: cases × q."""
         from scipy.special import ndtri
 
-        k = self.nodes.index(node)
-        means, deviations = self.means[:, k], np.sqrt(self.covariances[:, k, k])
-        if len(self.weights) == 1:
-            return means[0] + deviations[0] * ndtri(q)
-        ends = means[:, None] + deviations[:, None] * ndtri(q)[None]
-        low, high = ends.min(axis=0), ends.max(axis=0)
-        for _ in range(100):
+        ends = self.means[:, :, None] + self.deviations[:, :, None] * ndtri(q)
+        low, high = ends.min(axis=1), ends.max(axis=1)
+        for _ in range(100 if self.means.shape[1] > 1 else 0):
             middle = 0.5 * (low + high)
-            below = self.cdf(node, middle) < q
+            below = self.cdf(middle) < q
             low, high = np.where(below, middle, low), np.where(below, high, middle)
         return 0.5 * (low + high)
 
 
-def is_solvable(cases: EvidenceRows, members: Sequence[int]) -> bool:
-    """Tell whether a group of unknown nodes, with all that is known about it, can be answered exactly."""
-    inside = set(members)
-    for node in cases.regions:
-        if inside & {cases.place[node], *cases.parents[cases.place[node]]}:
-            return False
-    simple = all(_is_simple(cases, k) for k in _involved(cases, members) if not _is_weight(cases, k, inside))
-    return simple and _configurations(cases, members) <= MOST_CONFIGURATIONS
+def _below(x: FloatArray, means: FloatArray, deviations: FloatArray) -> FloatArray:
+    """Return P(X ≤ x) of normal variables, some of which may not vary."""
+    from scipy.special import ndtr
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = (x - means) / deviations
+    return ndtr(np.where(np.isnan(z), 0.0, z))
 
 
-def with_unobserved_descendants(cases: EvidenceRows, members: Sequence[int]) -> tuple[int, ...]:
-    """Add unknown nodes of which nothing depends that is known, as long as the answer stays exact."""
-    unknown, relevant = cases.unknown[0], cases.relevant[0]
-    chosen = set(members)
-    for k in range(len(cases.nodes)):
-        above = all(parent in chosen or not unknown[parent] for parent in cases.parents[k])
-        if not unknown[k] or relevant[k] or not above or not _is_simple(cases, k):
-            continue
-        if _configurations(cases, [*chosen, k]) <= MOST_CONFIGURATIONS:
-            chosen.add(k)
-    return tuple(sorted(chosen))
+class _Mixture:
+    """The normal distributions of a block, for every case and every combination of levels.
 
-
-def solve(cases: EvidenceRows, members: Sequence[int]) -> list[NormalMixture]:
-    """Return the distribution of unknown nodes, `members`, in every case; all have the same ones unknown."""
-    discrete = tuple(k for k in members if cases.variables[k].is_discrete)
-    continuous = tuple(k for k in members if not cases.variables[k].is_discrete)
-    known = [k for k in _involved(cases, members) if k not in members]
-    weighing = [k for k in known if _is_weight(cases, k, set(members))]
-    normal = [k for k in known if k not in weighing]
-    configurations = list(product(*(range(len(cases.variables[k].levels)) for k in discrete)))
-    shape = (cases.number, len(configurations), len(continuous))
-    log_weights, means, covariances = np.zeros(shape[1::-1]), np.empty(shape), np.empty((*shape, shape[2]))
-    for c, levels in enumerate(configurations):
-        values = cases.known.copy()
-        values[:, list(discrete)] = levels
-        for k in (*discrete, *weighing):
-            log_weights[c] += cases.log_density(k, values.T)
-        for rows, lines in _lines(cases, sorted((*continuous, *normal)), values):
-            log_density, mean, covariances[rows, c] = _condition(lines, continuous, normal, values[rows])
-            log_weights[c, rows] += log_density
-            means[rows, c] = mean.T
-    totals = np.logaddexp.reduce(log_weights, axis=0)
-    with np.errstate(invalid="ignore"):
-        weights = np.ascontiguousarray(np.exp(log_weights - totals).T)
-    codes = np.array(configurations, dtype=np.int64).reshape(len(configurations), len(discrete))
-    return [
-        NormalMixture(continuous, discrete, weights[i], means[i], covariances[i], codes, float(totals[i]))
-        for i in range(cases.number)
-    ]
-
-
-def _condition(
-    lines: dict[int, tuple[Linear, tuple[int, ...]]],
-    unknown: Sequence[int],
-    known: Sequence[int],
-    values: FloatArray,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Condition normal nodes on known ones, with one line for every node: the same in all cases.
-
-    Returns
-    -------
-    The log-density of the known nodes, the mean of the unknown ones (nodes × cases) and their covariance.
+    Nodes are sums of independent standard normal noise, times the rows of a matrix that depends on lines
+    alone: many components share it. To condition on known nodes is to project it. That keeps digits which a
+    covariance matrix, the product of two such matrices, has lost where noise is small.
     """
-    order = list(lines)
-    at = {k: i for i, k in enumerate(order)}
-    inside = set(unknown)
-    mean, covariance = np.zeros((len(order), len(values))), np.zeros((len(order), len(order)))
-    # Node by node: a parent that is unknown is already among them, and any other is a number.
-    for i, k in enumerate(order):
-        line, parents = lines[k]
-        mean[i] = line.intercept
-        for slope, parent in zip(line.coefficients, parents, strict=True):
-            if parent in inside:
-                mean[i] += slope * mean[at[parent]]
-                covariance[i, :i] += slope * covariance[at[parent], :i]
-            else:
-                mean[i] += slope * values[:, parent]
-        covariance[:i, i] = covariance[i, :i]
-        covariance[i, i] = line.variance
-        for slope, parent in zip(line.coefficients, parents, strict=True):
-            if parent in inside:
-                covariance[i, i] += slope * covariance[i, at[parent]]
-    a, b = [at[k] for k in unknown], [at[k] for k in known]
-    if not b:
-        return np.zeros(len(values)), mean[a], covariance[np.ix_(a, a)]
-    residuals = values[:, list(known)].T - mean[b]
-    root = np.linalg.cholesky(covariance[np.ix_(b, b)])
-    whitened = np.linalg.solve(root, residuals)
-    across = np.linalg.solve(root, covariance[np.ix_(b, a)])
-    with np.errstate(over="ignore"):  # an absurd value has no density
-        squares = (whitened**2).sum(axis=0)
-    log_density = -0.5 * squares - np.log(np.diag(root)).sum() - 0.5 * len(b) * LOG_2PI
-    return log_density, mean[a] + across.T @ whitened, covariance[np.ix_(a, a)] - across.T @ across
+
+    def __init__(self, cases: EvidenceRows, block: Block) -> None:
+        self.nodes = sorted(block.nodes)
+        self._scope = tuple(sorted(block.scope))
+        self._sizes = [len(cases.variables[k].levels) for k in self._scope]
+        order = sorted(block.lines)
+        family = {m for k in order for m in (*cases.parents[k], k)} - block.nodes
+        columns, number = _columns(cases, family, self._scope)
+        which, slopes, intercepts, deviations = _lines(cases, order, columns, number)
+        at = {k: i for i, k in enumerate(order)}
+        mean, noise = np.empty((len(order), number)), np.zeros((len(deviations), len(order), len(order)))
+        # Line by line: a parent that is unknown is already among them, and any other is a number.
+        for i, k in enumerate(order):
+            mean[i], noise[:, i, i] = intercepts[which, i], deviations[:, i]
+            for parent, slope in slopes[k].items():
+                is_inside = parent in block.nodes
+                mean[i] += slope[which] * (mean[at[parent]] if is_inside else columns[parent])
+                if is_inside:
+                    noise[:, i] += slope[:, None] * noise[:, at[parent]]
+        mine, known = [at[k] for k in self.nodes], [k for k in order if k not in block.nodes]
+        means, self._noise, logs = mean[mine], noise[:, mine], np.zeros(number)
+        if known:
+            there = [at[k] for k in known]
+            directions, roots = np.linalg.qr(noise[:, there].transpose(0, 2, 1))
+            across = self._noise @ directions
+            self._noise = self._noise - across @ directions.transpose(0, 2, 1)
+            residuals = np.stack([columns[k] for k in known]) - mean[there]
+            in_order = np.argsort(which, kind="stable")
+            for c, some in enumerate(np.split(in_order, np.cumsum(np.bincount(which))[:-1])):
+                whitened = np.linalg.solve(roots[c].T, residuals[:, some])
+                means[:, some] += across[c] @ whitened
+                with np.errstate(over="ignore"):  # an absurd value has no density
+                    squares = (whitened**2).sum(axis=0)
+                scale = np.log(np.abs(np.diag(roots[c]))).sum() + 0.5 * len(known) * LOG_2PI
+                logs[some] = -0.5 * squares - scale
+        cells = math.prod(self._sizes)
+        self._which = which.reshape(-1, cells)
+        #: The means of the nodes: cases × components × nodes.
+        self.means = means.T.reshape(-1, cells, len(mine))
+        #: The log-density of what is known: cases × levels.
+        self.logs = logs.reshape(-1, *self._sizes)
+
+    def deviations(self, k: int) -> FloatArray:
+        """Return the standard deviations of a node: cases × components."""
+        return np.linalg.norm(self._noise[:, self.nodes.index(k)], axis=1)[self._which]
+
+    def covariances(self, k: int) -> FloatArray:
+        """Return the covariances of a node with all others in the first case: components × nodes."""
+        mine = self._noise[:, self.nodes.index(k)]
+        return (self._noise @ mine[:, :, None])[self._which[0], :, 0]
+
+    def draw(
+        self, levels: Mapping[int, IntArray], cases: int, n: int, rng: np.random.Generator
+    ) -> dict[int, FloatArray]:
+        """Draw values given the levels that have been drawn: cases × n, by node."""
+        component = np.zeros((cases, n), dtype=np.int64)
+        for k, size in zip(self._scope, self._sizes, strict=True):
+            component = component * size + levels[k]
+        case = np.arange(cases)[:, None] if len(self.means) > 1 else 0
+        values, which = self.means[case, component], self._which[case, component]
+        noise = rng.standard_normal((cases, n, self._noise.shape[2]))
+        for number in np.unique(which):
+            some = which == number
+            values[some] += noise[some] @ self._noise[number].T
+        return {k: values[:, :, i] for i, k in enumerate(self.nodes)}
+
+
+def _columns(cases: EvidenceRows, members: Iterable[int], scope: Scope) -> tuple[dict[int, FloatArray], int]:
+    """Return values of known nodes and of `scope` for every case and every combination of levels.
+
+    And their number. Where nothing is known that cases could differ in, there is only one case.
+    """
+    sizes = [len(cases.variables[k].levels) for k in scope]
+    cells = math.prod(sizes)
+    codes = np.indices(sizes).reshape(len(scope), cells).astype(np.float64)
+    known = [k for k in members if k not in scope]
+    rows = cases.known if known else cases.known[:1]
+    columns = {k: np.tile(codes[place], len(rows)) for place, k in enumerate(scope)}
+    columns.update({k: np.repeat(rows[:, k], cells) for k in known})
+    return columns, cells * len(rows)
+
+
+def _table(cases: EvidenceRows, k: int, scope: Scope, solved: Set[int]) -> FloatArray:
+    """Return the log-density of a node, or the log-probability of its region: cases × levels."""
+    family, sizes = (*cases.parents[k], k), [len(cases.variables[m].levels) for m in scope]
+    is_mass = cases.nodes[k] in cases.regions and k not in solved
+    region, cpd = cases.regions.get(cases.nodes[k]), cases.cpd(cases.nodes[k])
+    columns, number = _columns(cases, family[:-1] if is_mass else family, scope)
+    values = np.array([columns[m] for m in family if m in columns]).reshape(-1, number)
+    if region is not None and is_mass:
+        logs = cpd.log_mass(region, Table.of([cases.variables[m] for m in family[:-1]], values))
+    else:
+        with np.errstate(over="ignore"):  # an absurd value has no density
+            logs = cpd.logpdf_of_columns(values)
+    logs = logs.reshape(-1, *sizes)
+    if k not in solved or (region is None and cases.unknown[:, k].all()):
+        return logs
+    codes = np.arange(len(cases.variables[k].levels), dtype=np.float64)
+    possible = cases.unknown[:, [k]] | (cases.known[:, [k]] == codes)
+    if region is not None:
+        possible &= region.contains(codes)
+    shape = [len(codes) if m == k else 1 for m in scope]
+    return np.where(possible.reshape(-1, *shape), logs, -np.inf)
 
 
 def _lines(
-    cases: EvidenceRows, nodes: Sequence[int], values: FloatArray
-) -> Iterator[tuple[IntArray, dict[int, tuple[Linear, tuple[int, ...]]]]]:
-    """Yield cases with the same configurations of discrete parents, and the lines of all nodes there."""
-    given = sorted({p for k in nodes for p in cases.parents[k] if cases.variables[p].is_discrete})
-    _, which = np.unique(values[:, given], axis=0, return_inverse=True)
-    for number in range(int(which.max()) + 1):
-        rows = np.flatnonzero(which.ravel() == number)
-        lines = {}
-        for k in nodes:
-            table = cases.table(cases.parents[k], values[rows[:1]].T)
-            line = cases.cpd(cases.nodes[k]).case(table).as_linear()
-            assert line is not None  # or it would not be solvable
-            lines[k] = line, tuple(cases.place[parent] for parent in line.parents)
-        yield rows, lines
-
-
-def _involved(cases: EvidenceRows, members: Sequence[int]) -> list[int]:
-    """Return unknown nodes and the known ones that depend on them directly."""
-    inside = set(members)
-    known = [
-        k
-        for k in range(len(cases.nodes))
-        if not cases.unknown[0, k] and cases.nodes[k] not in cases.fixed and inside & set(cases.parents[k])
-    ]
-    return sorted({*members, *known})
-
-
-def _is_weight(cases: EvidenceRows, k: int, members: Set[int]) -> bool:
-    """Tell whether a node is known, and a number given the levels of unknown nodes, `members`."""
-    parents = members & set(cases.parents[k])
-    return k not in members and all(cases.variables[parent].is_discrete for parent in parents)
-
-
-def _is_simple(cases: EvidenceRows, k: int) -> bool:
-    cpd = cases.cpd(cases.nodes[k])
-    if cases.variables[k].is_discrete:
-        return cpd.as_probability_table() is not None
-    return all(case.as_linear() is not None for case in cpd.cases)
-
-
-def _configurations(cases: EvidenceRows, members: Sequence[int]) -> int:
-    return math.prod(max(1, len(cases.variables[k].levels)) for k in members)
-
-
-def _root(covariance: FloatArray) -> FloatArray:
-    """Return a matrix whose product with its transpose is a covariance matrix, perhaps a singular one."""
-    values, vectors = np.linalg.eigh(covariance)
-    return vectors * np.sqrt(np.maximum(values, 0.0))
+    cases: EvidenceRows, order: Sequence[int], columns: Mapping[int, FloatArray], number: int
+) -> tuple[IntArray, dict[int, dict[int, FloatArray]], FloatArray, FloatArray]:
+    """Return which set of lines every column has; and for each set slopes, by node and parent,
+    intercepts and standard deviations: sets × nodes.
+    """
+    which, nothing, found = np.zeros(number, dtype=np.int64), np.zeros(number), []
+    for k in order:
+        parents = np.array([columns.get(m, nothing) for m in cases.parents[k]]).reshape(-1, number)
+        cpd = cases.cpd(cases.nodes[k])
+        found.append(cpd.case_places(parents) % len(cpd.cases))
+        if len(cpd.cases) > 1:
+            which = np.unique(which * len(cpd.cases) + found[-1], return_inverse=True)[1].ravel()
+    _, first = np.unique(which, return_index=True)
+    slopes, intercepts, deviations = {}, *np.empty((2, len(first), len(order)))
+    for i, k in enumerate(order):
+        lines = [line for case in cases.cpd(cases.nodes[k]).cases if (line := case.as_linear()) is not None]
+        chosen = found[i][first]
+        intercepts[:, i] = np.array([line.intercept for line in lines])[chosen]
+        deviations[:, i] = np.sqrt([line.variance for line in lines])[chosen]
+        by_parent = [dict(zip(line.parents, line.coefficients, strict=True)) for line in lines]
+        slopes[k] = {
+            cases.place[parent]: np.array([line[parent] for line in by_parent])[chosen]
+            for parent in lines[0].parents
+        }
+    return which, slopes, intercepts, deviations

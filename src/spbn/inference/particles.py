@@ -211,16 +211,14 @@ def effective_size(log_weights: FloatArray) -> FloatArray:
     """Return how many equal weights the weights of every row are worth; 0 if all are nothing."""
     weights = relative_weights(log_weights)
     total = weights.sum(axis=-1)
-    found: FloatArray = np.where(total > 0.0, total**2 / np.maximum((weights**2).sum(axis=-1), 1e-300), 0.0)
-    return found
+    return np.where(total > 0.0, total**2 / np.maximum((weights**2).sum(axis=-1), 1e-300), 0.0)
 
 
 def log_mean(log_weights: FloatArray) -> FloatArray:
     """Return the logarithm of the mean weight of every row."""
     with np.errstate(divide="ignore"):
         relative = np.log(relative_weights(log_weights).mean(axis=-1))
-    found: FloatArray = greatest(log_weights)[..., 0] + relative
-    return found
+    return greatest(log_weights)[..., 0] + relative
 
 
 def _changing_density(part: Target, k: int, chosen: FloatArray, asked: BoolArray, n: int) -> FloatArray:
@@ -273,8 +271,7 @@ class TruncatedNormal:
     def log_density(self, values: FloatArray) -> FloatArray:
         low, high = (np.array([end]) for end in self._ends)
         scale = math.log(self.deviation) + 0.5 * LOG_2PI + log_mass_between(low, high)[0]
-        density: FloatArray = -0.5 * ((values - self.mean) / self.deviation) ** 2 - scale
-        return density
+        return -0.5 * ((values - self.mean) / self.deviation) ** 2 - scale
 
     @property
     def _ends(self) -> list[float]:

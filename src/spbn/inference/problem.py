@@ -163,6 +163,16 @@ class EvidenceRows:
         return np.isnan(self.known)
 
     @cached_property
+    def ever_unknown(self) -> BoolArray:
+        """Which nodes are unknown in some case."""
+        return np.any(self.unknown, axis=0)
+
+    @cached_property
+    def ever_relevant(self) -> BoolArray:
+        """Which nodes have a say in some case."""
+        return np.any(self.relevant, axis=0)
+
+    @cached_property
     def relevant(self) -> BoolArray:
         """Which nodes have a say: those of which something is known, and their ancestors.
 
@@ -238,12 +248,12 @@ class EvidenceRows:
 
 
 def components(cases: EvidenceRows) -> list[tuple[int, ...]]:
-    """Split the relevant unknown nodes of one case into groups that are independent given what is known.
+    """Split the relevant unknown nodes of cases into groups that are independent given what is known.
 
     Two are in the same group if they are members of the same family, of a node that has a say. What can be
     drawn afterwards is in none.
     """
-    unknown, relevant = cases.unknown[0], cases.relevant[0]
+    unknown, relevant = cases.ever_unknown, cases.ever_relevant
     groups = {k: {k} for k in np.flatnonzero(unknown & relevant & ~cases.ends[0]).tolist()}
     for k in np.flatnonzero(relevant).tolist():
         members = [member for member in (*cases.parents[k], k) if member in groups]

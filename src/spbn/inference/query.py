@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -24,11 +25,11 @@ from spbn._base.lazy import pd
 from spbn._deprecated import renamed
 from spbn.errors import ArgumentError, SpbnWarning, argument, in_python, quoted
 from spbn.inference import exact, particles
-from spbn.inference.exact import NormalMixture
+from spbn.inference.exact import Plan, Solution
 from spbn.inference.particles import Particles, Target, sample_by_weighting
 from spbn.inference.problem import Evidence, EvidenceRows, components, read_evidence
 from spbn.joint import Joint
-from spbn.nodes.base import Interval
+from spbn.nodes.base import Interval, Levels, Region
 from spbn.tables.table import Variable
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 Method = Literal["auto", "exact", "weighting", "smc"]
 METHODS: tuple[Method, ...] = get_args(Method)
+EXACT, FORWARD = "exact", "forward"
 ENOUGH = 0.5  # of the draws, which weighting must be worth
 #: If a forward sample is worth this much, more of them cost less than anything else; a few more than needed.
 WORTH_MORE, MARGIN = 0.04, 1.2
@@ -53,10 +55,9 @@ class Posterior:
         What was asked.
     variables
         The unknown variables: those without a value, among them those with an interval.
-    method
-        How it was computed: "exact", "forward" (plain samples, which the evidence does not affect),
-        "weighting" (weighted forward samples), "smc" (tempered sequential Monte Carlo), or several of these
-        if the question was split into parts.
+    methods
+        How each of them was computed: "exact", "forward" (plain samples, which the evidence does not affect),
+        "weighting" (weighted forward samples) or "smc" (tempered sequential Monte Carlo).
     effective_size
         How many independent draws the draws are worth.
     log_evidence, log_evidence_error
@@ -77,14 +78,20 @@ class Posterior:
     evidence: Mapping[str, object]
     do: Mapping[str, object]
     variables: tuple[Variable, ...]
-    method: str
+    methods: Mapping[str, str]
     effective_size: float
     log_evidence: float
     log_evidence_error: float
     weights: FloatArray
     _cases: EvidenceRows
     _values: FloatArray  # nodes × draws, in the units of the densities
-    _exact: NormalMixture | None
+    _exact: Solution
+
+    @property
+    def method(self) -> str:
+        """How all of it was computed: "exact" if every number was, or the methods of all variables."""
+        named = {method for methods in self.methods.values() for method in methods.split(" and ")}
+        return " and ".join(sorted(named)) or EXACT
 
     @cached_property
     def draws(self) -> pd.DataFrame:
@@ -121,10 +128,8 @@ class Posterior:
         names = [v.name for v in self._continuous]
         if not names:
             return pd.DataFrame()
-        mixture = self._exact
-        if mixture is not None and self.network.margins is None and all(map(self._solved, self._continuous)):
-            places = [mixture.nodes.index(self._cases.place[name]) for name in names]
-            matrix = mixture.covariance()[np.ix_(places, places)]
+        if self.network.margins is None and all(map(self.is_exact, names)):
+            matrix = self._exact.covariance([self._cases.place[name] for name in names])
         else:
             matrix = np.atleast_2d(
                 np.cov(self.draws[names].to_numpy(dtype=float).T, aweights=self.weights, ddof=0)
@@ -151,9 +156,8 @@ class Posterior:
         found, place = self._named(variable), self._cases.place[variable]
         if not found.is_discrete:
             raise ArgumentError(f"{variable!r} is continuous: ask for the probability of an interval.")
-        mixture = self._solved(found)
-        if mixture is not None:
-            shares = mixture.probabilities(place, len(found.levels))
+        if self.is_exact(variable):
+            shares = self._exact.probabilities(place)[0]
         else:
             codes = self._values[place].astype(np.int64)
             sums = np.bincount(codes, weights=self.weights, minlength=len(found.levels))
@@ -175,23 +179,26 @@ class Posterior:
                 raise ArgumentError(
                     f"an event must be true or false for each of the {len(self.weights)} draws."
                 )
-            return float(self.weights[happened].sum())
-        known = read_evidence(self.network, event, in_python("the event", elsewhere=argument("event")))
-        for name in {**known.points, **known.regions}:
-            self._named(name)
-        exact = self._exact_probability(known.points, known.regions)
+            return min(1.0, float(self.weights[happened].sum()))
+        regions = self._regions(event)
+        exact = self._exact_probability(regions)
         if exact is not None:
             return exact
         happened = np.ones(len(self.weights), dtype=bool)
-        for name, region in known.regions.items():
-            happened &= region.contains(self._values[self._cases.place[name]])
-        for name, value in known.points.items():
-            happened &= self._values[self._cases.place[name]] == value
-        return float(self.weights[happened].sum())
+        for k, region in regions.items():
+            happened &= region.contains(self._values[k])
+        return min(1.0, float(self.weights[happened].sum()))
+
+    def probability_error(self, event: Mapping[str, object]) -> float:
+        """Return the standard error of the probability of an event: 0 if it is exact."""
+        if self._exact_probability(self._regions(event)) is not None:
+            return 0.0
+        found = self.probability(event)
+        return math.sqrt(found * (1.0 - found) / max(self.effective_size, 1.0))
 
     def is_exact(self, variable: str) -> bool:
         """Tell whether the distribution of a variable was computed, and not only drawn from."""
-        return self._solved(self._named(variable)) is not None
+        return self.methods[self._named(variable).name] == EXACT
 
     def sample(self, n: int, *, seed: Seed = None) -> pd.DataFrame:
         """Draw n rows of the unknown variables."""
@@ -201,8 +208,7 @@ class Posterior:
 
     def plot(self, variables: Sequence[str] | None = None) -> Figure:
         """Draw every variable before and after what is known; see `spbn.plots.plot_posterior`."""
-        figure: Figure = display.plot(self, variables)
-        return figure
+        return display.plot(self, variables)
 
     _repr_html_ = display.repr_html
 
@@ -216,11 +222,6 @@ class Posterior:
     @property
     def _continuous(self) -> list[Variable]:
         return [variable for variable in self.variables if not variable.is_discrete]
-
-    def _solved(self, variable: Variable) -> NormalMixture | None:
-        """Return the exact answer if it has the variable."""
-        place, mixture = self._cases.place[variable.name], self._exact
-        return mixture if mixture is not None and place in (*mixture.nodes, *mixture.levels) else None
 
     def _named(self, name: str) -> Variable:
         for variable in self.variables:
@@ -240,10 +241,10 @@ class Posterior:
     def _variance(self, variable: Variable) -> float:
         """Return the variance about the mean: squares of large values would leave nothing of a small one."""
         values, weights = self._points(variable)
-        within, mixture = 0.0, self._solved(variable)
-        if mixture is not None and self.network.margins is None:
-            k = mixture.nodes.index(self._cases.place[variable.name])
-            within = float(weights @ mixture.covariances[:, k, k])
+        within = 0.0
+        if self.is_exact(variable.name) and self.network.margins is None:
+            normals = self._exact.normals(self._cases.place[variable.name])
+            within = float(weights @ normals.deviations[0] ** 2)
         return max(within + float(weights @ (values - self._mean(variable)) ** 2), 0.0)
 
     def _points(self, variable: Variable) -> tuple[FloatArray, FloatArray]:
@@ -251,34 +252,32 @@ class Posterior:
 
         They are draws, or where the answer is exact as few points as will do.
         """
-        mixture = self._solved(variable)
-        if mixture is None:
+        if not self.is_exact(variable.name):
             return np.asarray(self._in_data_units(variable), dtype=float), self.weights
         units = None if self.network.margins is None else partial(self.network.in_data_units, variable.name)
-        return mixture.points(self._cases.place[variable.name], units)
+        values, weights = self._exact.normals(self._cases.place[variable.name]).points(units)
+        return values[0], weights[0]
 
     def _quantile(self, variable: Variable, q: FloatArray) -> FloatArray:
-        mixture = self._solved(variable)
-        if mixture is not None:
-            found = mixture.quantile(self._cases.place[variable.name], q)
+        if self.is_exact(variable.name):
+            found = self._exact.normals(self._cases.place[variable.name]).quantile(q)[0]
             return self.network.in_data_units(variable.name, found)
         values, weights = self._points(variable)
         return np.quantile(values, q, weights=weights, method="inverted_cdf")
 
-    def _exact_probability(self, points: Mapping[str, float], regions: Mapping[str, Any]) -> float | None:
-        """Return the probability of one variable's interval or levels, where the distribution is exact."""
-        if len(points) + len(regions) != 1:
-            return None
-        ((name, what),) = {**points, **regions}.items()
-        variable = self._named(name)
-        if variable.is_discrete:
-            places = [int(what)] if name in points else list(what.places)
-            return float(self.probabilities(name).to_numpy()[places].sum())
-        mixture = self._solved(variable)
-        if mixture is None or not isinstance(what, Interval):
-            return None
-        low, high = mixture.cdf(self._cases.place[name], np.array([what.low, what.high]))
-        return float(high - low)
+    def _regions(self, event: Mapping[str, object]) -> dict[int, Region]:
+        """Return the regions of the unknown nodes that an event names."""
+        known = read_evidence(self.network, event, in_python("the event", elsewhere=argument("event")))
+        found = dict(known.regions)
+        for name, value in known.points.items():
+            is_level = self._named(name).is_discrete
+            found[name] = Levels((int(value),)) if is_level else Interval(value, value)
+        return {self._cases.place[self._named(name).name]: region for name, region in found.items()}
+
+    def _exact_probability(self, regions: Mapping[int, Region]) -> float | None:
+        """Return the probability of an event, if it can be computed."""
+        is_solved = self._exact.plan.solved.issuperset(regions)
+        return self._exact.probability(regions) if is_solved else None
 
     def _in_data_units(self, variable: Variable) -> Any:
         return self.network.as_data(variable, self._values[self._cases.place[variable.name]])
@@ -317,31 +316,27 @@ def query(
     known = read_evidence(network, evidence, argument("evidence"))
     set_to = read_evidence(network, do, argument("do"))
     cases, rng = _cases(network, known, set_to), generator(seed)
-    solved, sampled = split_by_method(cases, method)
+    plan, sampled = split_by_method(cases, method)
     if method == "exact" and sampled:
         raise ArgumentError(
-            "there is no exact answer: nodes that matter are not linear Gaussian, or an interval is given. "
-            "Use method='auto'."
+            "there is no exact answer: nodes that matter are not linear Gaussian, an interval is given, or "
+            "too many discrete nodes depend on each other. Use method='auto'."
         )
     found = {group: _sample_group(cases, group, n, rng, method) for group in sampled}
-    log_evidence, variance, effective = float(log_constants(cases)[0]), 0.0, float(n)
+    solution = exact.Solution(cases, plan)
+    log_evidence, variance, effective = float(solution.log_evidence[0]), 0.0, float(n)
     for part in found.values():
-        if not np.isfinite(part.log_evidence[0]) or not part.effective[0] > 0.0:
-            raise _impossible(evidence)
-        log_evidence += float(part.log_evidence[0])
+        log_evidence += float(part.log_evidence[0]) if part.effective[0] > 0.0 else -math.inf
         variance += float(part.error[0]) ** 2
         effective = min(effective, float(part.effective[0]))
-    methods = dict.fromkeys(part.method for part in found.values())
+    if not np.isfinite(log_evidence):  # there is nothing to draw from
+        raise ArgumentError(
+            f"the evidence is impossible under the network, or too far outside for any method to reach it: "
+            f"{dict(evidence or {})!r:.200}. Check its values against the data."
+        )
     values, weights = _combine(cases, found, n, rng)
-    mixture = exact.solve(cases, solved)[0] if solved else None
-    if mixture is not None:
-        if not np.isfinite(mixture.log_evidence):  # there is nothing to draw from
-            raise _impossible(evidence)
-        values[mixture.members] = mixture.draw(len(weights), rng)
-        log_evidence += mixture.log_evidence
-        methods = {"exact": None, **methods}
-    if not np.isfinite(log_evidence):
-        raise _impossible(evidence)
+    for k, drawn in solution.draw(len(weights), rng).items():
+        values[k] = drawn[0]
     particles.draw_rest(cases, values[:, None], rng)
     if found and effective < min(FEWEST, FEWEST_SHARE * n):
         warnings.warn(
@@ -357,20 +352,31 @@ def query(
         if not cases.unknown[0, k] and node not in cases.fixed:
             log_evidence += float(cases.log_slopes(k, cases.known[:, k])[0])
     variables = tuple(v for v in cases.network.all_variables if cases.unknown[0, cases.place[v.name]])
-    named = " and ".join(methods) or ("forward" if variables else "exact")
+    methods = _methods(cases, plan, found)
     return Posterior(
         dict(evidence or {}),
         dict(do or {}),
         variables,
-        named,
+        {v.name: methods[cases.place[v.name]] for v in variables},
         effective,
         log_evidence,
         math.sqrt(variance),
         weights,
         cases,
         values,
-        mixture,
+        solution,
     )
+
+
+def _methods(cases: EvidenceRows, plan: Plan, found: Mapping[tuple[int, ...], Particles]) -> dict[int, str]:
+    """Say of every unknown node how it was answered: drawn from weighted draws, it has their method."""
+    methods = dict.fromkeys(plan.solved, EXACT)
+    for group, part in found.items():
+        methods.update(dict.fromkeys(group, part.method))
+    for k in np.flatnonzero(cases.unknown[0]).tolist():
+        above = {methods[p] for p in cases.parents[k] if p in methods} - {EXACT, FORWARD}
+        methods.setdefault(k, " and ".join(sorted(above)) or FORWARD)
+    return methods
 
 
 def _sample_group(
@@ -378,7 +384,7 @@ def _sample_group(
 ) -> Particles:
     """Answer a group by particles; under every class by itself, if a hidden one belongs to it."""
     hidden = cases.unknown_class
-    if hidden not in group:
+    if hidden not in group or len(group) == 1:
         return _sample(Target.of(cases, group), n, rng, method)
     rest, found = tuple(k for k in group if k != hidden), []
     for given in cases.by_class():
@@ -386,17 +392,7 @@ def _sample_group(
         for k in cases.children[hidden]:  # of which nothing else is unknown, so that particles do not weigh
             if cases.relevant[0, k] and not {k, *cases.parents[k]} & set(rest):
                 log_evidence += (given.log_mass if given.ends[0, k] else given.log_density)(k, given.known.T)
-        if rest:
-            part = _sample(Target.of(given, rest), n, rng, method)
-        else:
-            part = Particles(
-                np.tile(given.known.T[:, :, None], n),
-                np.zeros((1, n)),
-                np.zeros(1),
-                np.zeros(1),
-                np.full(1, float(n)),
-                "exact",
-            )
+        part = _sample(Target.of(given, rest), n, rng, method)
         part.states[hidden] = given.known[0, hidden]
         found.append(replace(part, log_evidence=part.log_evidence + log_evidence))
     return particles.mix(found)
@@ -435,32 +431,26 @@ def _combine(
     return values, np.full(n, 1.0 / n)
 
 
-def split_by_method(cases: EvidenceRows, method: str) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
-    """Return the unknown nodes that are answered exactly, all together, and the groups that are not."""
-    solved: tuple[int, ...] = ()
-    sampled = []
-    for group in components(cases):
-        together = tuple(sorted((*solved, *group)))
-        if method in ("auto", "exact") and exact.is_solvable(cases, together):
-            solved = together
-        else:
-            sampled.append(group)
-    if method in ("auto", "exact"):
-        solved = exact.with_unobserved_descendants(cases, solved)
-    return solved, sampled
+def split_by_method(
+    cases: EvidenceRows, method: str, below: Collection[int] | None = None
+) -> tuple[Plan, list[tuple[int, ...]]]:
+    """Return the plan of what is answered exactly, and the groups of unknown nodes that are not.
 
-
-def log_constants(cases: EvidenceRows) -> FloatArray:
-    """Log-density of what is known about nodes whose parents are known; in all cases the same ones."""
-    total = np.zeros(cases.number)
-    for k in range(len(cases.nodes)):
-        if not cases.relevant[0, k] or cases.unknown[0, list(cases.parents[k])].any():
-            continue
-        if cases.ends[0, k]:
-            total += cases.log_mass(k, cases.known.T)
-        elif not cases.unknown[0, k]:
-            total += cases.log_density(k, cases.known.T)
-    return total
+    Of the nodes that can be drawn afterwards, those that `below` names and their ancestors are answered
+    exactly as well where that is possible; by default, all.
+    """
+    groups, is_asked = components(cases), method in ("auto", EXACT)
+    simple = [group for group in groups if is_asked and exact.is_solvable(cases, group)]
+    rest = sorted(range(len(cases.nodes)) if below is None else below) if is_asked else []
+    found = exact.plan(cases, chain(*simple), rest)
+    while found is None and rest:  # the sums are too large: leave nodes out, effects before causes
+        rest = rest[: len(rest) // 2]
+        found = exact.plan(cases, chain(*simple), rest)
+    if found is None:
+        simple = [group for group in simple if exact.plan(cases, group) is not None]
+        found = exact.plan(cases, chain(*simple)) or exact.plan(cases, ())
+    assert found is not None  # without unknown nodes there is nothing to sum over
+    return found, [group for group in groups if not found.solved.issuperset(group)]
 
 
 def _warn_of_far_values(cases: EvidenceRows, values: FloatArray) -> None:
@@ -502,10 +492,3 @@ def _cases(network: Joint, known: Evidence, set_to: Evidence) -> EvidenceRows:
             f"It lacks {quoted(absent)}."
         )
     return EvidenceRows(network, values, known.regions, frozenset(set_to.points) | set(network.inputs))
-
-
-def _impossible(evidence: Mapping[str, object] | None) -> ArgumentError:
-    return ArgumentError(
-        f"the evidence is impossible under the network, or too far outside for any method to reach it: "
-        f"{dict(evidence or {})!r:.200}. Check its values against the data."
-    )

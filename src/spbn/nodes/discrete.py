@@ -78,8 +78,8 @@ class ProbabilityTable(CPD):
         return cls._of(table, smoothing)
 
     @classmethod
-    def _of(cls, table: Table, smoothing: float) -> ProbabilityTable:
-        """Count the rows of a table: the node and its parents."""
+    def _of(cls, table: Table, smoothing: float, weights: FloatArray | None = None) -> ProbabilityTable:
+        """Count the rows of a table, the node and its parents, each as often as its weight says."""
         variable, *parents = table.variables
         continuous = [parent.name for parent in parents if not parent.is_discrete]
         if not variable.is_discrete or continuous:
@@ -88,7 +88,7 @@ class ProbabilityTable(CPD):
         found, places = Configurations.in_columns(parents, table.columns[1:])
         shape = (len(found), len(variable.levels))
         cells = places * shape[1] + table.columns[0].astype(np.int64)
-        counts = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
+        counts = np.bincount(cells, weights, minlength=shape[0] * shape[1]).reshape(shape)
         names = tuple(parent.name for parent in parents)
         return cls(variable.name, names, variable.levels, found, *smoothed(counts, smoothing))
 
@@ -104,9 +104,6 @@ class ProbabilityTable(CPD):
     def variables(self) -> tuple[Variable, ...]:
         known = {variable.name: variable for variable in self.configurations.variables}
         return (*(known[parent] for parent in self.parents), self.variable)
-
-    def as_probability_table(self) -> ProbabilityTable:
-        return self
 
     def given(self, parents: FloatArray) -> FloatArray:
         """Return the probabilities of the levels, rows × levels, for parents × rows of level codes."""
@@ -290,12 +287,7 @@ class DiscreteType(NodeType):
     def fit_weighted(
         self, table: Table, node: str, parents: Sequence[str], weights: FloatArray, settings: FitSettings
     ) -> ProbabilityTable:
-        variable, *given = table.select([node, *parents]).variables
-        found, places = Configurations.in_columns(given, table.select(parents).columns)
-        counts = np.zeros((len(found), len(variable.levels)))
-        np.add.at(counts, (places, table.column(node).astype(np.int64)), weights)
-        probabilities, otherwise = smoothed(counts, settings.smoothing)
-        return ProbabilityTable(node, tuple(parents), variable.levels, found, probabilities, otherwise)
+        return ProbabilityTable._of(table.select([node, *parents]), settings.smoothing, weights)
 
     def fit_rows(
         self, rows: RemoteRows, node: str, parents: Sequence[str], settings: FitSettings

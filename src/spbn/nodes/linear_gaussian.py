@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import add
 from typing import Any, final
 
 import numpy as np
@@ -16,7 +17,7 @@ from spbn.errors import ArgumentError, FitError, quoted
 from spbn.nodes.base import CPD, Appearance, Description, FoldByFold, NodeType, Region, require_interval
 from spbn.numerics import misfit
 from spbn.numerics.gaussian import SINGULAR, draw_between, log_mass_between
-from spbn.numerics.moments import Moments, residual_directions
+from spbn.numerics.moments import ILL_CONDITIONED, Moments, log_likelihoods_with, residual_directions
 from spbn.rows.families import FamilyBatch
 from spbn.rows.store import FitSettings, RemoteRows, RowStore, SumRequest
 from spbn.tables.reader import Missing, as_table
@@ -192,22 +193,35 @@ class LinearScorer:
             totals[inexact] = self._from_rows.totals(families.only(inexact))
         return totals
 
+    def further(self, families: FamilyBatch) -> FloatArray:
+        """Families × columns: log-likelihoods with each column as one more parent."""
+        totals, shares = log_likelihoods_with(
+            self._rows.train, self._rows.test, families.members, families.sizes
+        )
+        inexact = np.argwhere((shares < ILL_CONDITIONED) & (totals > -np.inf))
+        if len(inexact):
+            with_others = families.only(inexact[:, 0])
+            with_others.parents[np.arange(len(inexact)), inexact[:, 1]] = True
+            totals[tuple(inexact.T)] = self._from_rows.totals(with_others)
+        return totals
+
     def totals_and_misfits(self, families: FamilyBatch) -> tuple[FloatArray, FloatArray]:
         """Return log-likelihoods, and how much residuals say that a better density might gain."""
         totals, misfits = self.totals(families), np.full(len(families), np.inf)
         moments, (centre, scale, *_) = self._moments, self._rows.spreads
-        members, sizes, directions = families.members, families.sizes, np.zeros(families.members.shape)
-        misfit.line_directions(moments.count, moments.scatter, members, sizes, directions)
+        members, sizes = families.members, families.sizes
+        directions = misfit.line_directions(moments.count, moments.scatter, members, sizes)
         vary = ((scale[members] > 0.0) | (members < 0)).all(axis=1)
         known = np.flatnonzero(vary & np.isfinite(directions).all(axis=1))
         spreads = frozen(np.stack([centre, np.where(scale > 0.0, scale, 1.0)]))
         mean, columns = frozen(moments.mean), tuple(range(len(centre)))
         # Families of the same size together, and few at a time: all of their sums are held at once.
         known = known[np.argsort(sizes[known], kind="stable")]
-        step = AT_A_TIME * PARTS
+        at_a_time = max(AT_A_TIME, len(centre))  # every part goes over all columns once
+        step = at_a_time * PARTS
         for first in range(0, len(known), step):
             some = known[first : first + step]
-            parts = np.array_split(some, -(-len(some) // AT_A_TIME))
+            parts = np.array_split(some, -(-len(some) // at_a_time))
             requests = [
                 SumRequest(
                     columns,
@@ -224,13 +238,11 @@ class LinearScorer:
     @cached_property
     def _moments(self) -> Moments:
         """The moments of all rows, as they were given."""
-        rows, centres = self._rows, frozen(self._rows.spreads.centre)
+        centres = frozen(self._rows.spreads.centre)
         request = SumRequest(tuple(range(len(centres))), (), (centres,))
-        (sums,) = rows.sums(misfit.column_sums, [request])
-        test = rows.test
-        pooled = Moments(int(test.counts[0]), test.means[0], test.scatters[0])
-        for group in range(1, len(test.counts)):
-            pooled = pooled + Moments(int(test.counts[group]), test.means[group], test.scatters[group])
+        (sums,) = self._rows.sums(misfit.column_sums, [request])
+        groups = zip(*self._rows.test, strict=True)
+        pooled = reduce(add, (Moments(int(count), mean, scatter) for count, mean, scatter in groups))
         return Moments(pooled.count, centres + sums.sum(axis=0) / pooled.count, pooled.scatter)
 
     def rows(self, families: FamilyBatch) -> FloatArray:

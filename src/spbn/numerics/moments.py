@@ -27,8 +27,6 @@ from spbn.numerics import gaussian
 #: lost too many digits, and the rows themselves have to be used.
 ILL_CONDITIONED = 1e-7
 
-Stack = tuple[IntArray, FloatArray, FloatArray]
-
 
 @dataclass(frozen=True, eq=False)
 class Moments:
@@ -177,6 +175,7 @@ class MomentStack(NamedTuple):
         return MomentStack(self.counts[groups], self.means[groups], self.scatters[groups])
 
 
+@compiled()
 def log_likelihoods(
     train: MomentStack, test: MomentStack, members: IntArray, sizes: IntArray
 ) -> tuple[FloatArray, FloatArray]:
@@ -187,53 +186,85 @@ def log_likelihoods(
     The log-likelihoods, -inf where a regression is singular or has too few rows; and
     the least share of variance that any regression left unexplained, in training or test rows.
     """
+    widest = members.shape[1]
+    scatter, lower, direction = np.empty((widest, widest)), np.empty((widest, widest)), np.empty(widest)
     out, shares = np.empty(len(members)), np.empty(len(members))
-    _log_likelihoods(tuple(train), tuple(test), members, sizes, out, shares)
+    for f in range(len(members)):
+        out[f], shares[f] = _log_likelihood(train, test, members[f], sizes[f], scatter, lower, direction)
     return out, shares
 
 
 @compiled()
-def _log_likelihoods(
-    train: Stack, test: Stack, members: IntArray, sizes: IntArray, out: FloatArray, shares: FloatArray
-) -> None:
-    (train_counts, train_means, train_scatters), (test_counts, test_means, test_scatters) = train, test
-    widest = members.shape[1]
-    scatter = np.empty((widest, widest))
-    lower = np.empty((widest, widest))
-    direction = np.empty(widest)
+def log_likelihoods_with(
+    train: MomentStack, test: MomentStack, members: IntArray, sizes: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the same of families with every further column as one more parent: families × columns.
+
+    It is -inf at their own members.
+    """
+    out = np.full((len(members), train.means.shape[1]), -np.inf)
+    shares = np.ones_like(out)
+    widest = members.shape[1] + 1
+    scatter, lower, direction = np.empty((widest, widest)), np.empty((widest, widest)), np.empty(widest)
+    columns = np.empty(widest, dtype=np.int64)
     for f in range(len(members)):
         d = sizes[f]
-        columns = members[f, :d]
-        total = 0.0
-        shares[f] = 1.0
-        for g in range(len(train_counts)):
-            freedom = train_counts[g] - d
-            for i in range(d):
-                for j in range(i + 1):
-                    scatter[i, j] = train_scatters[g, columns[i], columns[j]]
-            if freedom <= 0 or not gaussian.factorise(scatter, d, lower):
-                total = -np.inf
-                break
-            for i in range(d):
-                shares[f] = min(shares[f], lower[i, i] ** 2 / scatter[i, i])
-            solve_for_direction(lower, d, direction)
-            squares = 0.0
-            magnitude = 0.0  # of the terms that squares is the sum of
-            shift = 0.0
-            for i in range(d):
-                a = columns[i]
-                shift += direction[i] * (test_means[g, a] - train_means[g, a])
-                for j in range(d):
-                    # In this order: the product of two directions may overflow or vanish.
-                    term = direction[i] * test_scatters[g, a, columns[j]] * direction[j]
-                    squares += term
-                    magnitude += abs(term)
-            if squares < shares[f] * magnitude:
-                shares[f] = max(0.0, squares / magnitude)
-            squares += test_counts[g] * shift * shift
-            variance = lower[d - 1, d - 1] ** 2 / freedom
-            total -= 0.5 * (test_counts[g] * math.log(2.0 * math.pi * variance) + squares / variance)
-        out[f] = total if total == total else -np.inf  # NaN: numbers too large to be squared
+        place = 0  # of the further parent among the others: they are in order
+        columns[1 : d + 1] = members[f, :d]
+        for column in range(out.shape[1]):
+            columns[place] = column
+            if place < d - 1 and column == columns[place + 1]:
+                place += 1
+            elif column != columns[d]:
+                out[f, column], shares[f, column] = _log_likelihood(
+                    train, test, columns, d + 1, scatter, lower, direction
+                )
+    return out, shares
+
+
+@compiled()
+def _log_likelihood(
+    train: MomentStack,
+    test: MomentStack,
+    columns: IntArray,
+    d: int,
+    scatter: FloatArray,
+    lower: FloatArray,
+    direction: FloatArray,
+) -> tuple[float, float]:
+    """Return the log-likelihood of the last of d columns, and the least share of variance left unexplained.
+
+    The other arrays are room to work in.
+    """
+    (train_counts, train_means, train_scatters), (test_counts, test_means, test_scatters) = train, test
+    total, share = 0.0, 1.0
+    for g in range(len(train_counts)):
+        freedom = train_counts[g] - d
+        for i in range(d):
+            for j in range(i + 1):
+                scatter[i, j] = train_scatters[g, columns[i], columns[j]]
+        if freedom <= 0 or not gaussian.factorise(scatter, d, lower):
+            return -np.inf, share
+        for i in range(d):
+            share = min(share, lower[i, i] ** 2 / scatter[i, i])
+        solve_for_direction(lower, d, direction)
+        squares = 0.0
+        magnitude = 0.0  # of the terms that squares is the sum of
+        shift = 0.0
+        for i in range(d):
+            a = columns[i]
+            shift += direction[i] * (test_means[g, a] - train_means[g, a])
+            for j in range(d):
+                # In this order: the product of two directions may overflow or vanish.
+                term = direction[i] * test_scatters[g, a, columns[j]] * direction[j]
+                squares += term
+                magnitude += abs(term)
+        if squares < share * magnitude:
+            share = max(0.0, squares / magnitude)
+        squares += test_counts[g] * shift * shift
+        variance = lower[d - 1, d - 1] ** 2 / freedom
+        total -= 0.5 * (test_counts[g] * math.log(2.0 * math.pi * variance) + squares / variance)
+    return (total if total == total else -np.inf), share  # NaN: numbers too large to be squared
 
 
 @compiled()
