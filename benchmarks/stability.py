@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from sklearn.datasets import load_diabetes
 
 import spbn
 
@@ -111,11 +112,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "paper-data")
     parser.add_argument("--repeats", type=int, default=100)
-    parser.add_argument("--tables", nargs="*", default=[*TABLES, "colleges", "synthetic"])
+    parser.add_argument("--tables", nargs="*", default=[*TABLES, "colleges", "diabetes", "synthetic"])
     options = parser.parse_args()
     print(machine())
     heading(f"Arcs learned from {options.repeats} random 75 % of the rows")
-    made = {"colleges": colleges, "synthetic": lambda: spbn.datasets.synthetic(500, seed=0)}
+    made = {
+        "colleges": colleges,
+        "diabetes": lambda: load_diabetes(as_frame=True).data.drop(columns="sex"),
+        "synthetic": lambda: spbn.datasets.synthetic(500, seed=0),
+    }
     for name in options.tables:
         if name != WHITE:
             parts_of(name, made[name]() if name in made else uci_table(options.data, name), options.repeats)

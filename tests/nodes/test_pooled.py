@@ -90,16 +90,12 @@ def test_configurations_are_pooled_one_by_one():
     pooled = single[0].pool(single[1:])
     rows = {level: pd.DataFrame({"s": [level], "x": [0.3]}) for level in "abc"}
     for level in "ab":
-        first, second = [cpd.case(cpd_table(cpd, rows[level])) for cpd in single]
+        first, second = [
+            cpd.densities[list(cpd.configurations.labels).index(f"s = {level}")] for cpd in single
+        ]
         expected = first.pool([second]).logpdf({"x": [0.3]})
         assert pooled.logpdf(rows[level]) == pytest.approx(expected)
     assert pooled.logpdf(rows["c"]) == pytest.approx(single[1].logpdf(rows["c"]))  # the first has none
-
-
-def cpd_table(cpd, frame):
-    from spbn.tables.reader import as_table
-
-    return as_table(frame, variables=cpd.variables)
 
 
 def test_many_rows_need_one_filling_only():

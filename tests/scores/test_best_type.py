@@ -114,3 +114,26 @@ def test_averaged_scores_are_judged_together():
     batch = average._checked([("c", ["a"], "lg")])
     found = [score.judge(batch) for score in scores]
     np.testing.assert_allclose(average.judge(batch), np.mean(found, axis=0))
+
+
+def test_leads_come_from_curves_wherever_a_line_may_not_suffice():
+    """Bimodal noise is not normal, but a curve is no better: what is left over decides all the same."""
+    rng = np.random.default_rng(2)
+    a, c = rng.normal(size=(2, 500))
+    b = a + rng.choice([-0.9, 0.9], 500) + rng.normal(0, 0.4, 500)
+    likelihood = CVLikelihood(pd.DataFrame({"a": a, "b": b, "c": c}), penalty="auto")
+    best = BestType(likelihood, ["lg", "curve"], cost=likelihood.penalty)
+    assert best.best_types(Structure("abc", [("a", "b")])).type("b") == NodeType.LG
+    of_a, of_b = best.leads(best._checked([("a", [], "lg"), ("b", ["a"], "lg")]))
+    assert np.isinf(of_a).all()
+    assert of_b[2] < 4.0
+
+
+def test_what_a_draft_knows_changes_no_score():
+    likelihood = CVLikelihood(nonlinear_frame(300, 4), penalty="auto")
+    best, fresh = (BestType(likelihood, cost=likelihood.penalty) for _ in range(2))
+    families = [(node, parents, "lg") for node in "ab" for parents in ("", "c", "d", "cd")]
+    drafted = best.draft.local_many(families)
+    np.testing.assert_array_equal(best.local_many(families), fresh.local_many(families))
+    assert best._simple == fresh._simple
+    assert (drafted <= fresh.local_many(families)).all()

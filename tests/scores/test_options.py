@@ -147,8 +147,8 @@ def test_missing_rows(make, options):
 
 def test_every_argument_is_tested_here():
     elsewhere = {"missing", "engine", "smoothing"}
-    penalised = {"penalty"}  # in `test_best_type`
-    assert set(inspect.signature(spbn.scores.CVLikelihood).parameters) == set(CV) | elsewhere | penalised
+    only_crossed = {"penalty", "centres"}  # in `test_best_type` and `test_centres`
+    assert set(inspect.signature(spbn.scores.CVLikelihood).parameters) == set(CV) | elsewhere | only_crossed
     assert set(inspect.signature(spbn.scores.HoldoutLikelihood).parameters) == set(HOLDOUT) | elsewhere
     assert (
         set(inspect.signature(spbn.scores.ValidatedLikelihood).parameters)

@@ -157,3 +157,26 @@ def test_types_may_be_written_as_text():
         expected,
         expected,
     ]
+
+
+@every_score
+def test_scores_with_a_further_parent_are_those_of_larger_families(score):
+    """Where a score offers them, also with a column that is nearly a copy."""
+    nearly = FRAME.assign(h=FRAME["c"] + 1e-5 * FRAME["d"])
+    score = type(score)(nearly)
+    families = [("a", parents, "lg") for parents in [(), ("c",), ("b", "d", "g"), ("b", "c", "f")]]
+    found = score.further(score._checked(families))
+    assert (found is None) == isinstance(score, spbn.scores.BGe)
+    if found is not None:
+        for (node, parents, _), row in zip(families, found, strict=True):
+            for place, other in enumerate(score.nodes):
+                if other not in {node, *parents}:
+                    assert row[place] == score.local(node, [*parents, other])
+
+
+def test_scores_with_a_further_parent_are_not_offered_where_they_take_time():
+    score = spbn.scores.CVLikelihood(FRAME, folds=5)
+    assert score.further(score._checked([("a", ["b"], "lg")])) is not None
+    assert score.further(score._checked([("a", ["b"], "curve")])) is None
+    discrete = spbn.scores.CVLikelihood(FRAME.assign(level=list("xy") * 30), folds=5)
+    assert discrete.further(discrete._checked([("a", ["b"], "lg")])) is None

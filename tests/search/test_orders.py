@@ -12,12 +12,23 @@ import spbn
 from spbn import Structure
 from spbn.errors import ArgumentError
 from spbn.search import SearchInterrupted, order_search, orders
+from spbn.search import trees as growing
 from spbn.search.operators import constrain
-from spbn.search.orders import GrowShrinkTrees, linear_extension
+from spbn.search.orders import linear_extension
 from spbn.search.records import search_from_record, search_to_record
+from spbn.search.trees import GrowShrinkTrees
 
 import naive
 from strategies import ScoreOf, arcs_of_dag, mixed_frame, nonlinear_frame, random_local
+
+
+def best_parents(trees, nodes, node, befores):
+    """Ask for the parents that a node takes from some others, several times at once, and its score."""
+    places = np.array([[0 if other in before else 1 for other in nodes] for before in befores])
+    some = np.arange(len(befores))
+    found = trees.best(np.full_like(some, nodes.index(node)), np.ones_like(some), some, places)
+    sets = [{nodes[place] for place in np.flatnonzero(row)} for row in trees.parents_of(found)]
+    return list(zip(sets, trees.scores_of(found).tolist(), strict=True))
 
 
 def random_network_frame(rows, nodes, seed):
@@ -80,13 +91,11 @@ def test_trees_take_the_parents_that_growing_and_shrinking_does(seed, data):
     trees = GrowShrinkTrees(score, constraints, structure)
     befores = data.draw(st.lists(st.lists(st.sampled_from(others), unique=True), min_size=1, max_size=5))
     befores = [sorted({*before, *required}) for before in befores]
-    queries = [(0, sum(1 << nodes.index(other) for other in before)) for before in befores]
-    for before, found in zip(befores, trees.best(queries), strict=True):
+    for before, (members, value) in zip(befores, best_parents(trees, nodes, "a", befores), strict=True):
         candidates = [other for other in before if other not in forbidden]
         expected = naive.grow_and_shrink(score, "a", candidates, required=required, max_parents=most)
-        members = {node for place, node in enumerate(nodes) if found.members >> place & 1}
         assert members == expected
-        assert found.score == score.local("a", sorted(expected))
+        assert value == score.local("a", sorted(expected))
 
 
 @given(seed=st.integers(0, 10_000), data=st.data())
@@ -105,8 +114,7 @@ def test_of_few_candidates_the_best_set_is_taken(seed, data):
         fixed_types=(),
     )
     before = data.draw(st.lists(st.sampled_from("bcdef"), unique=True).map(sorted))
-    allowed = sum(1 << nodes.index(other) for other in before)
-    ((found, _),) = GrowShrinkTrees(score, constraints, structure).best([(0, allowed)])
+    ((_, found),) = best_parents(GrowShrinkTrees(score, constraints, structure), nodes, "a", [before])
     sizes = range(len(before) + 1 if most is None else min(len(before), most) + 1)
     sets = itertools.chain.from_iterable(itertools.combinations(before, size) for size in sizes)
     assert found == max(score.local("a", parents) for parents in sets)
@@ -115,8 +123,8 @@ def test_of_few_candidates_the_best_set_is_taken(seed, data):
 @given(graph=arcs_of_dag(max_nodes=7), seed=st.integers(0, 1000), early=st.booleans())
 def test_a_linear_extension_has_parents_first(graph, seed, early):
     nodes, arcs = graph
-    parents = [sum(1 << nodes.index(a) for a, b in arcs if b == node) for node in nodes]
-    order = linear_extension(parents, np.random.default_rng(seed), early=early)
+    parents = np.array([[(a, node) in arcs for a in nodes] for node in nodes], dtype=bool)
+    order = linear_extension(parents, np.random.default_rng(seed), early=early).tolist()
     assert sorted(order) == list(range(len(nodes)))
     assert all(order.index(nodes.index(a)) < order.index(nodes.index(b)) for a, b in arcs)
 
@@ -330,12 +338,11 @@ def test_only_leads_are_tried_the_most_promising_first():
     """Of eight nodes, the last takes what is left of it from others: by leads, two at a time."""
     nodes = "abcdefgh"
     gains = {"a": -1.0, "b": 2.0, "c": 1.0, "d": 50.0, "e": 9.0, "f": 3.0, "g": 4.0}
-    leads = [30.0, 20.0, 10.0, orders.LEAST_LEAD, 0.0, 9.0, 8.0, 0.0]
+    leads = [30.0, 20.0, 10.0, growing.LEAST_LEAD, 0.0, 9.0, 8.0, 0.0]
     score = Leading(nodes, lambda family: sum(gains.get(parent, 0.0) for parent in family.parents), leads)
     start = Structure(nodes)
     trees = GrowShrinkTrees(score, constrain_nothing(start), start)
-    (found,) = trees.best([(7, (1 << 7) - 1)])
-    members = {nodes[place] for place in range(8) if found.members >> place & 1}
+    ((members, _),) = best_parents(trees, nodes, "h", [nodes[:7]])
     assert members == {"b", "c", "f", "g"}  # d and e have no lead, and a does not help
     asked = {parents for node, parents in score.asked if node == 7}
     assert {frozenset({0}), frozenset({1})} <= asked  # the two best leads come first

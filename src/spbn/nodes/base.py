@@ -21,6 +21,13 @@ from spbn._base.arrays import BoolArray, FloatArray, IntArray, Seed, generator, 
 from spbn._base.files import ArrayReader, ArrayWriter
 from spbn.errors import ArgumentError, FitError, KnowledgeError, argument, in_python, quoted
 from spbn.graphs.dag import Arc
+from spbn.numerics.student import (
+    Component,
+    draw_mixture,
+    draw_mixture_between,
+    log_mass_of_mixture,
+    mixture_cdf,
+)
 from spbn.rows.families import FamilyBatch
 from spbn.rows.store import FitSettings, RemoteRows, RowStore, Scorer
 from spbn.tables.reader import as_table
@@ -234,10 +241,6 @@ class CPD(ABC):
         """Return the same density as a `LinearGaussian`; None if it is none."""
         return None
 
-    def as_probability_table(self) -> CPD | None:
-        """Return the same distribution as a `ProbabilityTable`; None if it is none."""
-        return None
-
     def nearest_line(self) -> Linear | None:
         """Return a `LinearGaussian` that is roughly this density, for proposals; None if there is none."""
         return self.as_linear()
@@ -259,9 +262,9 @@ class CPD(ABC):
         """The densities under all configurations of discrete parents; itself if it has none."""
         return (self,)
 
-    def case(self, parents: Table) -> CPD:
-        """Return the density under the configuration of discrete parents that a table's first row has."""
-        return self
+    def case_places(self, parents: FloatArray) -> IntArray:
+        """Return which of the `cases` every row of parents × rows has; -1 is the last."""
+        return np.zeros(parents.shape[1], dtype=np.int64)
 
     @property
     def kept_rows(self) -> Table | None:
@@ -286,6 +289,30 @@ class CPD(ABC):
 
     def __repr__(self) -> str:
         return self.describe().formula
+
+
+class ComponentMixture(ABC):
+    """What follows for a density that is a mixture of normal and t distributions, whatever its parameters."""
+
+    parents: tuple[str, ...]
+
+    @abstractmethod
+    def _components(self, parents: FloatArray) -> list[Component]:
+        """Return what it is a mixture of, for every row of the parents."""
+
+    def cdf_of_columns(self, columns: FloatArray) -> FloatArray:
+        return mixture_cdf(self._components(columns[:-1]), columns[-1])
+
+    def draw(self, parents: FloatArray, rng: np.random.Generator) -> FloatArray:
+        return draw_mixture(self._components(parents), rng)
+
+    def log_mass(self, region: Region, parents: Table) -> FloatArray:
+        interval, given = require_interval(region), parents.select(self.parents).columns
+        return log_mass_of_mixture(self._components(given), interval.low, interval.high)
+
+    def draw_within(self, region: Region, parents: Table, rng: np.random.Generator) -> FloatArray:
+        interval, given = require_interval(region), parents.select(self.parents).columns
+        return draw_mixture_between(self._components(given), interval.low, interval.high, rng)
 
 
 @dataclass(frozen=True)

@@ -141,8 +141,8 @@ class ByConfiguration(CPD):
         """The densities of all configurations and, last, that of any other if there is one."""
         return self.densities if self.otherwise is None else (*self.densities, self.otherwise)
 
-    def case(self, parents: Table) -> CPD:
-        return self.cases[self.configurations.places(self._codes(parents)[:, :1])[0]]
+    def case_places(self, parents: FloatArray) -> IntArray:
+        return self.configurations.places(parents[self._places[0]])
 
     def logpdf_of_columns(self, columns: FloatArray) -> FloatArray:
         """Log-density of every row of the parents, discrete ones as level codes, and, last, the node."""

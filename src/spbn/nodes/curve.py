@@ -29,12 +29,11 @@ from spbn.errors import FitError, quoted
 from spbn.nodes.base import (
     CPD,
     Appearance,
+    ComponentMixture,
     Description,
     FoldByFold,
     NodeType,
     ParameterTable,
-    Region,
-    require_interval,
 )
 from spbn.nodes.linear_gaussian import LinearGaussian
 from spbn.numerics import curves
@@ -42,13 +41,7 @@ from spbn.numerics.gaussian import SINGULAR
 from spbn.numerics.misfit import lead, misfit
 from spbn.numerics.smooth import FEW_ROWS, Basis, RidgeFolds, add_folds, leave_one_out_totals
 from spbn.numerics.spreads import FAR, Spreads
-from spbn.numerics.student import (
-    Component,
-    draw_mixture,
-    draw_mixture_between,
-    log_mass_of_mixture,
-    mixture_cdf,
-)
+from spbn.numerics.student import Component
 from spbn.rows.families import FamilyBatch
 from spbn.rows.memory import MemoryRows
 from spbn.rows.partition import Partition
@@ -84,7 +77,7 @@ MOST_TARGETS = 64  # of one parent set at a time
 
 @final
 @dataclass(frozen=True, repr=False, eq=False)
-class Curve(CPD):
+class Curve(ComponentMixture, CPD):
     """The density of a node that is a smooth function of its parents, with noise around it.
 
     Attributes
@@ -198,20 +191,6 @@ class Curve(CPD):
             Component(self.mixture[1], 3.0, mean, curves.T_SCALE * spread),
             Component(self.mixture[2], 2.0, around, wide),
         ]
-
-    def cdf_of_columns(self, columns: FloatArray) -> FloatArray:
-        return mixture_cdf(self._components(columns[:-1]), columns[-1])
-
-    def draw(self, parents: FloatArray, rng: np.random.Generator) -> FloatArray:
-        return draw_mixture(self._components(parents), rng)
-
-    def log_mass(self, region: Region, parents: Table) -> FloatArray:
-        interval, given = require_interval(region), parents.select(self.parents).columns
-        return log_mass_of_mixture(self._components(given), interval.low, interval.high)
-
-    def draw_within(self, region: Region, parents: Table, rng: np.random.Generator) -> FloatArray:
-        interval, given = require_interval(region), parents.select(self.parents).columns
-        return draw_mixture_between(self._components(given), interval.low, interval.high, rng)
 
     def nearest_line(self) -> LinearGaussian | None:
         """Return the line that is nearest to the curve where its parents are normal."""
@@ -363,13 +342,19 @@ class CurveScorer:
         totals, members = np.full(len(families), -np.inf), families.column_tuples
         for chosen, found in self._fits(members):
             totals[chosen] = add_folds(found.totals)
-            parents, nodes = members[chosen[0]][:-1], tuple(members[number][-1] for number in chosen)
-            by_fold = (found.curves[:-1], found.variances[:-1], found.noise[:-1])
-            request = SumRequest((*parents, *nodes), by_fold, (found.basis.arrays, found.targets))
-            (sums,) = self._rows.sums(curves.misfit_sums, [request])
-            for number, of_node, shape in zip(chosen, add_folds(sums), found.shapes, strict=True):
+            parents, nodes = members[chosen[0]][:-1], [members[number][-1] for number in chosen]
+            sums = self._residual_sums(curves.misfit_sums, found, (*parents, *nodes))
+            for number, of_node, shape in zip(chosen, sums, found.shapes, strict=True):
                 misfits[number] = misfit(of_node, len(parents), NOISE_SHAPES[shape])
         return totals, misfits
+
+    def _residual_sums(
+        self, function: Any, found: _Fit, columns: Columns, *further: FloatArray
+    ) -> FloatArray:
+        """Return sums over the residuals of curves in the folds that these were not fitted to."""
+        by_fold = (found.curves[:-1], found.variances[:-1], found.noise[:-1])
+        request = SumRequest(columns, by_fold, (found.basis.arrays, found.targets, *further))
+        return add_folds(self._rows.sums(function, [request])[0])
 
     def leads(self, families: FamilyBatch) -> FloatArray:
         out = np.full((len(families), len(self._rows.variables)), np.inf)
@@ -377,12 +362,10 @@ class CurveScorer:
         others = np.flatnonzero((spreads.scale > 0.0) & ~self._rows.discrete)
         widths = frozen(np.stack([spreads.centre[others], spreads.scale[others]]))
         for chosen, found in self._fits(members):
-            parents, nodes = members[chosen[0]][:-1], tuple(members[number][-1] for number in chosen)
+            parents, nodes = members[chosen[0]][:-1], [members[number][-1] for number in chosen]
             columns = (*parents, *nodes, *others.tolist())
-            by_fold = (found.curves[:-1], found.variances[:-1], found.noise[:-1])
-            request = SumRequest(columns, by_fold, (found.basis.arrays, found.targets, widths))
-            (sums,) = self._rows.sums(curves.lead_sums, [request])
-            for number, of_node in zip(chosen, add_folds(sums), strict=True):
+            sums = self._residual_sums(curves.lead_sums, found, columns, widths)
+            for number, of_node in zip(chosen, sums, strict=True):
                 out[number, others] = [lead(of_column, len(parents)) for of_column in of_node]
         return out
 

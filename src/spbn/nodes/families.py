@@ -12,6 +12,7 @@ from spbn.errors import GraphError, quoted
 from spbn.nodes.base import NodeType, place_of, registered
 from spbn.nodes.by_configuration import ConfigurationScorer
 from spbn.nodes.linear_gaussian import NODE_TYPE as LG_TYPE
+from spbn.nodes.linear_gaussian import LinearScorer
 from spbn.rows.families import MOST_BITS, FamilyBatch
 from spbn.rows.store import JudgingScorer, LeadingScorer, RowStore, Scorer
 
@@ -111,6 +112,13 @@ class FamilyScorer:
             if isinstance(scorer, LeadingScorer):
                 out[chosen] = scorer.leads(families.only(chosen))
         return out
+
+    def further(self, families: FamilyBatch) -> FloatArray | None:
+        """Families × columns: log-likelihoods with each as one more parent; None unless all are lines."""
+        scorer = self.store.scorer(LG_TYPE)
+        if self.store.discrete.any() or not of_type(families, LG_TYPE).all():
+            return None
+        return scorer.further(families) if isinstance(scorer, LinearScorer) else None
 
     def rows(self, families: FamilyBatch) -> FloatArray:
         """Families × evaluated rows, in the order of the data; -inf throughout where one cannot be fitted."""

@@ -23,7 +23,7 @@ import numpy as np
 from spbn._base.arrays import BoolArray, FloatArray, IntArray, equal_fields, frozen, relative_weights
 from spbn._base.files import ArrayReader, ArrayWriter, family_of, numbers, refuse
 from spbn._base.jit import run_tasks
-from spbn.nodes.base import Region, require_interval
+from spbn.nodes.base import ComponentMixture
 from spbn.numerics.local_mixtures import (
     LineArrays,
     LocalMixtures,
@@ -33,16 +33,9 @@ from spbn.numerics.local_mixtures import (
     rounding_error,
 )
 from spbn.numerics.spreads import FAR_OUT, Spreads, spreads_of
-from spbn.numerics.student import (
-    Component,
-    draw_mixture,
-    draw_mixture_between,
-    log_mass_of_mixture,
-    mixture_cdf,
-)
+from spbn.numerics.student import Component
 from spbn.rows.families import FamilyBatch
 from spbn.rows.store import Columns, RowStore, SumRequest
-from spbn.tables.table import Table
 
 MOST_ROWS = 10_000  # that mixtures are fitted to
 MOST_GROUPS = 10  # that are left out; if there are more, several at a time
@@ -52,7 +45,7 @@ MOST_IN_A_FILE = 1 << 12  # lines of one node
 
 @final
 @dataclass(frozen=True, eq=False)
-class LocalLines:
+class LocalLines(ComponentMixture):
     """A mixture of lines whose weights depend on the parents.
 
     Attributes
@@ -84,24 +77,6 @@ class LocalLines:
         ends = np.array([0, columns.shape[1]])
         return local_log_densities(frozen(columns), ends, logs, means, whiteners, self.bounds)
 
-    def cdf_of_columns(self, columns: FloatArray) -> FloatArray:
-        """P(X ≤ x) of every row of the parents and, last, the node."""
-        return mixture_cdf(self._components(columns[:-1]), columns[-1])
-
-    def draw(self, parents: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Draw a value for every row of the parents."""
-        return draw_mixture(self._components(parents), rng)
-
-    def log_mass(self, region: Region, parents: Table) -> FloatArray:
-        """Return the log-probability of an interval, for every row of the parents."""
-        interval, given = require_interval(region), parents.select(self.parents).columns
-        return log_mass_of_mixture(self._components(given), interval.low, interval.high)
-
-    def draw_within(self, region: Region, parents: Table, rng: np.random.Generator) -> FloatArray:
-        """Draw a value in an interval for every row of the parents."""
-        interval, given = require_interval(region), parents.select(self.parents).columns
-        return draw_mixture_between(self._components(given), interval.low, interval.high, rng)
-
     def pool(self, others: Sequence[LocalLines]) -> LocalLines:
         """Return all of their lines."""
         if all(lines == self for lines in others):
@@ -117,7 +92,6 @@ class LocalLines:
         )
 
     def to_record(self, arrays: ArrayWriter) -> dict[str, Any]:
-        """Write the parameters."""
         lower = np.tril_indices(self.means.shape[1])
         columns = [self.logs, *self.means.T, *self.whiteners[:, lower[0], lower[1]].T]
         return {
@@ -127,7 +101,6 @@ class LocalLines:
 
     @staticmethod
     def from_record(record: Mapping[str, Any], arrays: ArrayReader) -> LocalLines:
-        """Read the parameters."""
         node, parents = family_of(record)
         d = len(parents) + 1
         bounds = numbers(record, "bounds", (2, len(parents)))
@@ -171,6 +144,7 @@ class LocalScorer:
     def __init__(self, rows: RowStore) -> None:
         self._rows = rows
         self._known: OrderedDict[Columns, LocalMixtures | None] = OrderedDict()
+        self._size = 0  # of what is known, in bytes
 
     def totals(self, families: FamilyBatch) -> FloatArray:
         return self.rows(families).sum(axis=1)
@@ -246,9 +220,9 @@ class LocalScorer:
         for columns in sorted(sets):
             self._known[columns] = found[columns]
             self._known.move_to_end(columns)
-        size = sum(_bytes(mixtures) for mixtures in self._known.values())
-        while size > KEPT_BYTES and len(self._known) > 1:
-            size -= _bytes(self._known.popitem(last=False)[1])
+        self._size += sum(_bytes(found[columns]) for columns in unknown)
+        while self._size > KEPT_BYTES and len(self._known) > 1:
+            self._size -= _bytes(self._known.popitem(last=False)[1])
         return found
 
 

@@ -15,17 +15,11 @@ import numpy as np
 
 from spbn._base.arrays import FloatArray
 from spbn._base.files import ArrayReader, ArrayWriter, numbers, refuse
-from spbn.nodes.base import Region, require_interval
+from spbn.nodes.base import ComponentMixture
 from spbn.numerics.curves import held_squares, tail_log_densities
 from spbn.numerics.smooth import leave_one_out_totals
 from spbn.numerics.spreads import FAR, spreads_of
-from spbn.numerics.student import (
-    Component,
-    draw_mixture,
-    draw_mixture_between,
-    log_mass_of_mixture,
-    mixture_cdf,
-)
+from spbn.numerics.student import Component
 from spbn.rows.families import FamilyBatch
 from spbn.rows.store import Columns, RowStore, SumRequest
 from spbn.tables.table import Table
@@ -33,9 +27,10 @@ from spbn.tables.table import Table
 
 @final
 @dataclass(frozen=True)
-class Tails:
+class Tails(ComponentMixture):
     """A t distribution with 2 degrees of freedom, whatever the parents are."""
 
+    parents = ()
     centre: float
     width: float
 
@@ -45,24 +40,6 @@ class Tails:
             columns, np.array([0, columns.shape[1]]), np.array([self.width]), self.centre
         )
 
-    def cdf_of_columns(self, columns: FloatArray) -> FloatArray:
-        """P(X ≤ x) of every row of the parents and, last, the node."""
-        return mixture_cdf(self._components(columns.shape[1]), columns[-1])
-
-    def draw(self, parents: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Draw a value for every row of the parents."""
-        return draw_mixture(self._components(parents.shape[1]), rng)
-
-    def log_mass(self, region: Region, parents: Table) -> FloatArray:
-        """Return the log-probability of an interval, for every row of the parents."""
-        interval = require_interval(region)
-        return log_mass_of_mixture(self._components(parents.rows), interval.low, interval.high)
-
-    def draw_within(self, region: Region, parents: Table, rng: np.random.Generator) -> FloatArray:
-        """Draw a value in an interval for every row of the parents."""
-        interval = require_interval(region)
-        return draw_mixture_between(self._components(parents.rows), interval.low, interval.high, rng)
-
     def pool(self, others: Sequence[Tails]) -> Tails:
         """Return their mean."""
         every = (self, *others)
@@ -70,18 +47,17 @@ class Tails:
         return Tails(float(centre), float(width))
 
     def to_record(self, arrays: ArrayWriter) -> dict[str, Any]:
-        """Write the parameters."""
         return {"centre": self.centre, "width": self.width}
 
     @staticmethod
     def from_record(record: Mapping[str, Any], arrays: ArrayReader) -> Tails:
-        """Read the parameters."""
         centre, width = numbers(record, "centre", ()), numbers(record, "width", ())
         if not width > 0.0:
             refuse(f"the tails of {record['node']!r} must have a positive width. Got {width}.")
         return Tails(float(centre), float(width))
 
-    def _components(self, rows: int) -> list[Component]:
+    def _components(self, parents: FloatArray) -> list[Component]:
+        rows = parents.shape[1]
         return [Component(1.0, 2.0, np.full(rows, self.centre), np.full(rows, self.width))]
 
 

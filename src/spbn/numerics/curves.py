@@ -18,9 +18,9 @@ import math
 import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray
-from spbn._base.jit import compiled
+from spbn._base.jit import by_name, compiled
 from spbn.numerics import misfit
-from spbn.numerics.misfit import add_lead, add_residual, parent_bin
+from spbn.numerics.misfit import add_lead, add_residuals, parent_bin
 from spbn.numerics.smooth import (
     BLOCK,
     BasisArrays,
@@ -40,126 +40,6 @@ _T3 = 6.0 * math.sqrt(3.0) / math.pi
 _TINY = 1e-280  # densities that are computed by their logarithms
 
 
-def gram_sums(rows: FloatArray, starts: IntArray, basis: BasisArrays, size: int) -> FloatArray:
-    """Return the products of all functions of the variables, in the lower half."""
-    out = np.zeros((len(starts) - 1, size, size))
-    _gram(rows, starts, basis, out)
-    return out
-
-
-def right_sums(
-    rows: FloatArray, starts: IntArray, basis: BasisArrays, size: int, targets: FloatArray
-) -> FloatArray:
-    """Return the products of functions and targets, within `FENCE`, and last the targets' squares."""
-    out = np.zeros((len(starts) - 1, size + 1, targets.shape[1]))
-    _right(rows, starts, basis, targets, out)
-    return out
-
-
-def pulled_sums(
-    rows: FloatArray,
-    starts: IntArray,
-    coefficients: FloatArray,
-    basis: BasisArrays,
-    targets: FloatArray,
-    cuts: FloatArray,
-) -> FloatArray:
-    """Return the same for targets that are pulled to within a distance of smooth functions."""
-    out = np.zeros((len(coefficients), coefficients.shape[1] + 1, targets.shape[1]))
-    _pulled(rows, starts, coefficients, basis, targets, cuts, out)
-    return out
-
-
-def residual_sums(
-    rows: FloatArray,
-    starts: IntArray,
-    coefficients: FloatArray,
-    basis: BasisArrays,
-    targets: FloatArray,
-    cuts: FloatArray,
-    references: FloatArray,
-) -> FloatArray:
-    """Return sums over residuals e, held within cuts, and the logarithms t of their squares over a reference.
-
-    These are the products of functions and t, Σ t², and Σ e².
-    """
-    out = np.zeros((len(coefficients), coefficients.shape[1] + 2, targets.shape[1]))
-    _residuals(rows, starts, coefficients, basis, targets, cuts, references, out)
-    return out
-
-
-def scaled_sums(
-    rows: FloatArray,
-    starts: IntArray,
-    coefficients: FloatArray,
-    variances: FloatArray,
-    basis: BasisArrays,
-    targets: FloatArray,
-    cuts: FloatArray,
-    means: FloatArray,
-) -> FloatArray:
-    """Return Σ e² exp(-v), where e is held within the cut."""
-    out = np.zeros((len(coefficients), targets.shape[1]))
-    _scaled(rows, starts, coefficients, variances, basis, targets, cuts, means, out)
-    return out
-
-
-def likelihood_sums(
-    rows: FloatArray,
-    starts: IntArray,
-    coefficients: FloatArray,
-    variances: FloatArray,
-    noise: FloatArray,
-    basis: BasisArrays,
-    targets: FloatArray,
-    shapes: FloatArray,
-) -> FloatArray:
-    """Return log-likelihoods under several mixtures: shapes × targets.
-
-    `variances`: coefficients of v: functions × targets.
-    `noise`: the mean of v, s and the width of tails: 3 × targets.
-    `shapes`: weights of the normal distribution, of the t distribution and of tails: shapes × 3.
-    """
-    out = np.zeros((len(coefficients), len(shapes), targets.shape[1]))
-    _likelihood(rows, starts, coefficients, variances, noise, basis, targets, shapes, out)
-    return out
-
-
-def misfit_sums(
-    rows: FloatArray,
-    starts: IntArray,
-    coefficients: FloatArray,
-    variances: FloatArray,
-    noise: FloatArray,
-    basis: BasisArrays,
-    targets: FloatArray,
-) -> FloatArray:
-    """Return the sums over residuals that tell how well noise around curves fits: targets × sums."""
-    out = np.zeros((len(coefficients), targets.shape[1], misfit.size_of(basis[0].shape[1])))
-    _misfit_sums(rows, starts, coefficients, variances, noise, basis, targets, out)
-    return out
-
-
-def lead_sums(
-    rows: FloatArray,
-    starts: IntArray,
-    coefficients: FloatArray,
-    variances: FloatArray,
-    noise: FloatArray,
-    basis: BasisArrays,
-    targets: FloatArray,
-    spreads: FloatArray,
-) -> FloatArray:
-    """Return the sums over residuals that tell which further columns might help: targets × columns × sums.
-
-    `spreads`: medians and widths of the further columns, which come after the targets.
-    """
-    size = misfit.PER_LEAD + misfit.PER_PAIR * basis[0].shape[1]
-    out = np.zeros((len(coefficients), targets.shape[1], spreads.shape[1], size))
-    _lead_sums(rows, starts, coefficients, variances, noise, basis, targets, spreads, out)
-    return out
-
-
 def noise_shape(weights: FloatArray) -> FloatArray:
     """Return the probabilities of residuals in the bins of `misfit`, under weights of the three parts.
 
@@ -173,22 +53,6 @@ def noise_shape(weights: FloatArray) -> FloatArray:
         0.5 + 0.5 * edges / np.sqrt(2.0 + edges * edges),
     ]
     return np.diff(np.concatenate([[0.0], weights @ np.array(parts), [1.0]]))
-
-
-def log_densities(
-    rows: FloatArray,
-    starts: IntArray,
-    coefficients: FloatArray,
-    variances: FloatArray,
-    noise: FloatArray,
-    basis: BasisArrays,
-    targets: FloatArray,
-    weights: FloatArray,
-) -> FloatArray:
-    """Return the log-density of one target in every row."""
-    out = np.empty(rows.shape[1])
-    _log_densities(rows, starts, coefficients, variances, noise, basis, targets, weights, out)
-    return out
 
 
 def held_squares(rows: FloatArray, starts: IntArray, centre: float, low: float, high: float) -> FloatArray:
@@ -211,20 +75,27 @@ def _held(value: float, most: float) -> float:
     return min(max(value, -most), most)
 
 
+@by_name
 @compiled()
-def _gram(rows: FloatArray, starts: IntArray, basis: BasisArrays, out: FloatArray) -> None:
+def gram_sums(rows: FloatArray, starts: IntArray, basis: BasisArrays, size: int) -> FloatArray:
+    """Return the products of all functions of the variables, in the lower half."""
+    out = np.zeros((len(starts) - 1, size, size))
     features = np.empty((out.shape[1], BLOCK))
     for g in range(len(out)):
         for first in range(starts[g], starts[g + 1], BLOCK):
             width = min(BLOCK, starts[g + 1] - first)
             write_near_features(rows, first, width, basis, features)
             add_gram(features, width, out[g])
+    return out
 
 
+@by_name
 @compiled()
-def _right(
-    rows: FloatArray, starts: IntArray, basis: BasisArrays, targets: FloatArray, out: FloatArray
-) -> None:
+def right_sums(
+    rows: FloatArray, starts: IntArray, basis: BasisArrays, size: int, targets: FloatArray
+) -> FloatArray:
+    """Return the products of functions and targets, within `FENCE`, and last the targets' squares."""
+    out = np.zeros((len(starts) - 1, size + 1, targets.shape[1]))
     d, size, count = basis[0].shape[1], out.shape[1] - 1, targets.shape[1]
     features, values = np.empty((size, BLOCK)), np.empty((count, BLOCK))
     for g in range(len(out)):
@@ -237,18 +108,21 @@ def _right(
                     values[t, r] = y
                     out[g, size, t] += features[0, r] * y * y
             add_right(features, width, values, out[g, :size])
+    return out
 
 
+@by_name
 @compiled()
-def _pulled(
+def pulled_sums(
     rows: FloatArray,
     starts: IntArray,
     coefficients: FloatArray,
     basis: BasisArrays,
     targets: FloatArray,
     cuts: FloatArray,
-    out: FloatArray,
-) -> None:
+) -> FloatArray:
+    """Return the same for targets that are pulled to within a distance of smooth functions."""
+    out = np.zeros((len(coefficients), coefficients.shape[1] + 1, targets.shape[1]))
     d, size, count = basis[0].shape[1], coefficients.shape[1], targets.shape[1]
     features, values = np.empty((size, BLOCK)), np.empty((count, BLOCK))
     for g in range(len(out)):
@@ -262,10 +136,12 @@ def _pulled(
                     values[t, r] += _held(y - values[t, r], cuts[t])
                     out[g, size, t] += features[0, r] * values[t, r] * values[t, r]
             add_right(features, width, values, out[g, :size])
+    return out
 
 
+@by_name
 @compiled()
-def _residuals(
+def residual_sums(
     rows: FloatArray,
     starts: IntArray,
     coefficients: FloatArray,
@@ -273,8 +149,12 @@ def _residuals(
     targets: FloatArray,
     cuts: FloatArray,
     references: FloatArray,
-    out: FloatArray,
-) -> None:
+) -> FloatArray:
+    """Return sums over residuals e, held within cuts, and the logarithms t of their squares over a reference.
+
+    These are the products of functions and t, Σ t², and Σ e².
+    """
+    out = np.zeros((len(coefficients), coefficients.shape[1] + 2, targets.shape[1]))
     d, size, count = basis[0].shape[1], coefficients.shape[1], targets.shape[1]
     features, values = np.empty((size, BLOCK)), np.empty((count, BLOCK))
     for g in range(len(out)):
@@ -290,10 +170,12 @@ def _residuals(
                     out[g, size, t] += features[0, r] * values[t, r] * values[t, r]
                     out[g, size + 1, t] += features[0, r] * held * held
             add_right(features, width, values, out[g, :size])
+    return out
 
 
+@by_name
 @compiled()
-def _scaled(
+def scaled_sums(
     rows: FloatArray,
     starts: IntArray,
     coefficients: FloatArray,
@@ -302,8 +184,9 @@ def _scaled(
     targets: FloatArray,
     cuts: FloatArray,
     means: FloatArray,
-    out: FloatArray,
-) -> None:
+) -> FloatArray:
+    """Return Σ e² exp(-v), where e is held within the cut."""
+    out = np.zeros((len(coefficients), targets.shape[1]))
     d, count = basis[0].shape[1], targets.shape[1]
     features = np.empty((coefficients.shape[1], BLOCK))
     values, logs = np.empty((count, BLOCK)), np.empty((count, BLOCK))
@@ -319,10 +202,12 @@ def _scaled(
                     held = _held(e, cuts[t])
                     ratio = math.exp(_held(logs[t, r] - means[t], MOST_LOG_RATIO))
                     out[g, t] += features[0, r] * held * held / ratio
+    return out
 
 
+@by_name
 @compiled()
-def _misfit_sums(
+def misfit_sums(
     rows: FloatArray,
     starts: IntArray,
     coefficients: FloatArray,
@@ -330,12 +215,13 @@ def _misfit_sums(
     noise: FloatArray,
     basis: BasisArrays,
     targets: FloatArray,
-    out: FloatArray,
-) -> None:
+) -> FloatArray:
+    """Return the sums over residuals that tell how well noise around curves fits: targets × sums."""
+    out = np.zeros((len(coefficients), targets.shape[1], misfit.size_of(basis[0].shape[1])))
     transform = basis[0]
     d, count = transform.shape[1], targets.shape[1]
-    features, bins = np.empty((coefficients.shape[1], BLOCK)), np.empty((BLOCK, d), dtype=np.int64)
-    values, logs = np.empty((count, BLOCK)), np.empty((count, BLOCK))
+    features, bins = np.empty((coefficients.shape[1], BLOCK)), np.empty((d, BLOCK), dtype=np.int64)
+    values, logs, parents = np.empty((count, BLOCK)), np.empty((count, BLOCK)), np.arange(d)
     for g in range(len(out)):
         for first in range(starts[g], starts[g + 1], BLOCK):
             width = min(BLOCK, starts[g + 1] - first)
@@ -344,16 +230,19 @@ def _misfit_sums(
             write_means(features, width, variances[g], logs)
             for j in range(d):
                 for r in range(width):
-                    bins[r, j] = parent_bin((rows[j, first + r] - transform[0, j]) / transform[1, j])
+                    bins[j, r] = parent_bin((rows[j, first + r] - transform[0, j]) / transform[1, j])
             for t in range(count):
                 for r in range(width):
                     e = (rows[d + t, first + r] - targets[0, t]) / targets[1, t] - values[t, r]
                     ratio = math.exp(0.5 * _held(logs[t, r] - noise[g, 0, t], MOST_LOG_RATIO))
-                    add_residual(e / (noise[g, 1, t] * ratio), bins[r], d, out[g, t])
+                    values[t, r] = e / (noise[g, 1, t] * ratio)
+                add_residuals(values[t, :width], bins, 0, parents, out[g, t])
+    return out
 
 
+@by_name
 @compiled()
-def _lead_sums(
+def lead_sums(
     rows: FloatArray,
     starts: IntArray,
     coefficients: FloatArray,
@@ -362,8 +251,13 @@ def _lead_sums(
     basis: BasisArrays,
     targets: FloatArray,
     spreads: FloatArray,
-    out: FloatArray,
-) -> None:
+) -> FloatArray:
+    """Return the sums over residuals that tell which further columns might help: targets × columns × sums.
+
+    `spreads`: medians and widths of the further columns, which come after the targets.
+    """
+    size = misfit.PER_LEAD + misfit.PER_PAIR * basis[0].shape[1]
+    out = np.zeros((len(coefficients), targets.shape[1], spreads.shape[1], size))
     transform = basis[0]
     d, count = transform.shape[1], targets.shape[1]
     features, bins = np.empty((coefficients.shape[1], BLOCK)), np.empty((BLOCK, d), dtype=np.int64)
@@ -387,6 +281,7 @@ def _lead_sums(
                     for r in range(width):
                         value = (rows[column, first + r] - spreads[0, k]) / spreads[1, k]
                         add_lead(values[t, r], value, bins[r], d, out[g, t, k])
+    return out
 
 
 @compiled()
@@ -407,8 +302,9 @@ def _log(density: float, weight: float, y: float, tails: float) -> float:
     return math.log(weight) + 2.0 * math.log(tails) - 3.0 * math.log(abs(y))
 
 
+@by_name
 @compiled()
-def _likelihood(
+def likelihood_sums(
     rows: FloatArray,
     starts: IntArray,
     coefficients: FloatArray,
@@ -417,8 +313,14 @@ def _likelihood(
     basis: BasisArrays,
     targets: FloatArray,
     shapes: FloatArray,
-    out: FloatArray,
-) -> None:
+) -> FloatArray:
+    """Return log-likelihoods under several mixtures: shapes × targets.
+
+    `variances`: coefficients of v: functions × targets.
+    `noise`: the mean of v, s and the width of tails: 3 × targets.
+    `shapes`: weights of the normal distribution, of the t distribution and of tails: shapes × 3.
+    """
+    out = np.zeros((len(coefficients), len(shapes), targets.shape[1]))
     d, count = basis[0].shape[1], targets.shape[1]
     features = np.empty((coefficients.shape[1], BLOCK))
     values, logs = np.empty((count, BLOCK)), np.empty((count, BLOCK))
@@ -437,10 +339,12 @@ def _likelihood(
                     for k in range(len(shapes)):
                         density = shapes[k, 0] * normal + shapes[k, 1] * student + shapes[k, 2] * tail
                         out[g, k, t] += _log(density, shapes[k, 2], y, tails)
+    return out
 
 
+@by_name
 @compiled()
-def _log_densities(
+def log_densities(
     rows: FloatArray,
     starts: IntArray,
     coefficients: FloatArray,
@@ -449,8 +353,9 @@ def _log_densities(
     basis: BasisArrays,
     targets: FloatArray,
     weights: FloatArray,
-    out: FloatArray,
-) -> None:
+) -> FloatArray:
+    """Return the log-density of one target in every row."""
+    out = np.empty(rows.shape[1])
     d, most = basis[0].shape[1], min(BLOCK, rows.shape[1])
     features, values, logs = np.empty((coefficients.shape[1], most)), np.empty((1, most)), np.empty((1, most))
     for g in range(len(coefficients)):
@@ -466,3 +371,4 @@ def _log_densities(
                 density = weights[0] * normal + weights[1] * student + weights[2] * tail
                 log_density = _log(density, weights[2], y, noise[g, 2, 0])
                 out[first + r] = log_density - math.log(targets[1, 0])
+    return out

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spbn._base.arrays import LOG_2, LOG_2PI, FloatArray, IntArray, frozen
-from spbn._base.jit import REORDER, compiled
+from spbn._base.jit import REORDER, by_name, compiled
 from spbn.kernels.inner_loop import exp2_negative
 
 MOST_COMPONENTS = 16
@@ -85,15 +85,13 @@ def fit_mixtures(rows: FloatArray, starts: IntArray, floors: FloatArray) -> Loca
     `floors`: the least variance of each column within a component, if it is more than `FLOOR`.
     """
     d, n = rows.shape
-    groups, count = len(starts) - 1, component_count(n, d)
+    count = component_count(n, d)
     if not count:
         return None
-    products, cells = np.empty(((d + 1) * (d + 2) // 2, n)), np.zeros(n, dtype=np.int64)
-    _put_products(frozen(rows), products)
+    cells = np.zeros(n, dtype=np.int64)
     cut_rows(frozen(rows), count, cells)
-    weights = np.zeros((groups + 1, count))
-    means, covariances = np.zeros((groups + 1, count, d)), np.zeros((groups + 1, count, d, d))
-    _fit(products, frozen(starts), cells, np.maximum(floors, FLOOR), weights, means, covariances)
+    products, floors = _products(frozen(rows)), np.maximum(floors, FLOOR)
+    weights, means, covariances = _fit(products, frozen(starts), cells, count, floors)
     used = weights[-1] > 0.0
     with np.errstate(divide="ignore"):
         logs = np.maximum(np.log(weights[:, used]), ABSENT)
@@ -107,35 +105,15 @@ def lines_of(mixtures: LocalMixtures, order: IntArray, centre: FloatArray, scale
     `centre`, `scale`: those by which they were standardised.
     """
     means = mixtures.means[:, :, order]
-    covariances = mixtures.covariances[:, :, order[:, None], order]
-    whiteners = np.empty_like(covariances)
-    _whiten_all(frozen(covariances), whiteners)
-    whiteners = whiteners / scale
+    whiteners = _whiten_all(frozen(mixtures.covariances[:, :, order[:, None], order])) / scale
     peaks = np.log(np.diagonal(whiteners[:, :, :-1, :-1], axis1=2, axis2=3)).sum(axis=2)
     return LineArrays(mixtures.logs + peaks, centre + scale * means, whiteners)
 
 
-def local_log_densities(
-    rows: FloatArray,
-    starts: IntArray,
-    logs: FloatArray,
-    means: FloatArray,
-    whiteners: FloatArray,
-    bounds: FloatArray,
-) -> FloatArray:
-    """Return the log-density of the last column given the others in every row.
-
-    `logs`, `means`, `whiteners`: the `LineArrays` of every group.
-    `bounds`: the least and the greatest values of the other columns, within which they are held.
-    """
-    out = np.empty(rows.shape[1])
-    _log_densities(rows, starts, logs, means, whiteners, bounds, out)
-    return out
-
-
 @compiled()
-def _put_products(rows: FloatArray, out: FloatArray) -> None:
+def _products(rows: FloatArray) -> FloatArray:
     d, n = rows.shape
+    out = np.empty(((d + 1) * (d + 2) // 2, n))
     out[0] = 1.0
     place = 1 + d
     for i in range(d):
@@ -145,6 +123,7 @@ def _put_products(rows: FloatArray, out: FloatArray) -> None:
             for r in range(n):
                 out[place, r] = rows[i, r] * rows[j, r]
             place += 1
+    return out
 
 
 @compiled()
@@ -221,19 +200,14 @@ def _measure(
 
 @compiled()
 def _fit(
-    products: FloatArray,
-    starts: IntArray,
-    cells: IntArray,
-    floors: FloatArray,
-    weights: FloatArray,
-    means: FloatArray,
-    covariances: FloatArray,
-) -> None:
-    """Put mixtures fitted without each of the groups and, last, to all rows."""
-    groups, size, d = len(weights) - 1, weights.shape[1], means.shape[2]
+    products: FloatArray, starts: IntArray, cells: IntArray, size: int, floors: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return mixtures of a size, fitted without each of the groups and, last, to all rows."""
+    groups, d = len(starts) - 1, len(floors)
+    weights = np.zeros((groups + 1, size))
+    means, covariances = np.zeros((groups + 1, size, d)), np.zeros((groups + 1, size, d, d))
     functions, rows = products.shape
     sums, coefficients = np.empty((functions, size)), np.empty((functions, size))
-    values, block = np.empty((size + 1, BLOCK)), np.empty((functions, BLOCK))
     work = np.empty((3, d, d))
     for g in range(groups, -1, -1):
         begin, end = rows, rows  # of what is left out
@@ -254,8 +228,9 @@ def _fit(
             if step < STEPS:
                 _linear(weights[g], means[g], covariances[g], coefficients, work)
                 sums[:] = 0.0
-                _expect(products, 0, begin, coefficients, values, block, sums)
-                _expect(products, end, rows, coefficients, values, block, sums)
+                _expect(products, 0, begin, coefficients, sums)
+                _expect(products, end, rows, coefficients, sums)
+    return weights, means, covariances
 
 
 @compiled()
@@ -341,26 +316,20 @@ def _whiten(covariance: FloatArray, lower: FloatArray, whitener: FloatArray) -> 
 
 
 @compiled()
-def _whiten_all(covariances: FloatArray, out: FloatArray) -> None:
+def _whiten_all(covariances: FloatArray) -> FloatArray:
     groups, size, d, _ = covariances.shape
-    lower = np.empty((d, d))
+    lower, out = np.empty((d, d)), np.empty((groups, size, d, d))
     for g in range(groups):
         for k in range(size):
             _whiten(covariances[g, k], lower, out[g, k])
+    return out
 
 
 @compiled(fastmath=REORDER)
-def _expect(
-    products: FloatArray,
-    begin: int,
-    end: int,
-    coefficients: FloatArray,
-    values: FloatArray,
-    block: FloatArray,
-    sums: FloatArray,
-) -> None:
+def _expect(products: FloatArray, begin: int, end: int, coefficients: FloatArray, sums: FloatArray) -> None:
     """Add the products of some rows, shared among components by how likely each of these made a row."""
     functions, size = coefficients.shape
+    values, block = np.empty((size + 1, BLOCK)), np.empty((functions, BLOCK))
     totals = values[size]
     for first in range(begin, end, BLOCK):
         width = min(BLOCK, end - first)
@@ -440,16 +409,22 @@ def _add_sums(block: FloatArray, width: int, values: FloatArray, sums: FloatArra
             sums[f, size - 1] += a
 
 
+@by_name
 @compiled()
-def _log_densities(
+def local_log_densities(
     rows: FloatArray,
     starts: IntArray,
     logs: FloatArray,
     means: FloatArray,
     whiteners: FloatArray,
     bounds: FloatArray,
-    out: FloatArray,
-) -> None:
+) -> FloatArray:
+    """Return the log-density of the last column given the others in every row.
+
+    `logs`, `means`, `whiteners`: the `LineArrays` of every group.
+    `bounds`: the least and the greatest values of the other columns, within which they are held.
+    """
+    out = np.empty(rows.shape[1])
     size, d = means.shape[1:]
     node, most = d - 1, min(BLOCK, max(1, rows.shape[1]))
     near, given, lines = np.empty((d, most)), np.empty((size, most)), np.empty((size, most))
@@ -488,6 +463,7 @@ def _log_densities(
             _put_exponentials(lines, size, width, white)
             for r in range(width):
                 out[first + r] = LOG_2 * peaks[r] + math.log(white[r] / others[r])
+    return out
 
 
 @compiled()  # values far out may overflow

@@ -22,7 +22,7 @@ from itertools import pairwise
 import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray, frozen
-from spbn._base.jit import compiled
+from spbn._base.jit import by_name, compiled
 from spbn.numerics.gaussian import factorise
 from spbn.numerics.moments import solve_for_direction
 
@@ -48,6 +48,7 @@ NORMAL_SHAPE = frozen(
 )
 
 
+@compiled()
 def size_of(parents: int) -> int:
     """Return how many sums there are: of residuals' bins, of those of parents, and of those of pairs."""
     return SHAPES + PER_PARENT * parents + PER_PAIR * (parents * (parents - 1) // 2)
@@ -59,6 +60,26 @@ def column_sums(rows: FloatArray, starts: IntArray, centres: FloatArray) -> Floa
     return np.stack([deviations[:, first:end].sum(axis=1) for first, end in pairwise(starts)])
 
 
+@compiled()
+def line_directions(count: int, scatter: FloatArray, members: IntArray, sizes: IntArray) -> FloatArray:
+    """Regress the node of every family on its parents; NaN where that is not possible."""
+    most = members.shape[1]
+    block, lower, out = np.empty((most, most)), np.empty((most, most)), np.zeros(members.shape)
+    for f in range(len(members)):
+        d = sizes[f]
+        for i in range(d):
+            for j in range(i + 1):
+                block[i, j] = scatter[members[f, i], members[f, j]]
+        if count <= d or not factorise(block, d, lower):
+            out[f] = np.nan
+            continue
+        solve_for_direction(lower, d, out[f])
+        out[f] /= lower[d - 1, d - 1] / math.sqrt(count)
+    return out
+
+
+@by_name
+@compiled()
 def line_sums(
     rows: FloatArray,
     starts: IntArray,
@@ -74,57 +95,25 @@ def line_sums(
     `directions`: the product with a row's deviations from the means is its residual, in standard deviations.
     `spreads`: medians and widths of the columns.
     """
-    out = np.zeros((len(starts) - 1, len(members), size_of(int(sizes.max(initial=1)) - 1)))
+    most = 0
+    for size in sizes:
+        most = max(most, size - 1)
+    out = np.zeros((len(starts) - 1, len(members), size_of(most)))
     bins = np.empty((len(rows), rows.shape[1]), dtype=np.int64)
-    _line_sums(rows, starts, members, sizes, directions, means, spreads, bins, out)
-    return out
-
-
-@compiled()
-def line_directions(
-    count: int, scatter: FloatArray, members: IntArray, sizes: IntArray, out: FloatArray
-) -> None:
-    """Regress the node of every family on its parents; NaN where that is not possible."""
-    most = members.shape[1]
-    block, lower = np.empty((most, most)), np.empty((most, most))
-    for f in range(len(members)):
-        d = sizes[f]
-        for i in range(d):
-            for j in range(i + 1):
-                block[i, j] = scatter[members[f, i], members[f, j]]
-        if count <= d or not factorise(block, d, lower):
-            out[f] = np.nan
-            continue
-        solve_for_direction(lower, d, out[f])
-        out[f] /= lower[d - 1, d - 1] / math.sqrt(count)
-
-
-@compiled()
-def _line_sums(
-    rows: FloatArray,
-    starts: IntArray,
-    members: IntArray,
-    sizes: IntArray,
-    directions: FloatArray,
-    means: FloatArray,
-    spreads: FloatArray,
-    bins: IntArray,
-    out: FloatArray,
-) -> None:
     for column in range(len(rows)):
         for r in range(rows.shape[1]):
             bins[column, r] = parent_bin((rows[column, r] - spreads[0, column]) / spreads[1, column])
-    own = np.empty(members.shape[1], dtype=np.int64)
+    z = np.empty(rows.shape[1])
     for f in range(len(members)):
         d = sizes[f] - 1
+        z[:] = 0.0
+        for j in range(d + 1):
+            column = members[f, j]
+            for r in range(len(z)):
+                z[r] += directions[f, j] * (rows[column, r] - means[column])
         for g in range(len(out)):
-            for r in range(starts[g], starts[g + 1]):
-                z = 0.0
-                for j in range(d + 1):
-                    column = members[f, j]
-                    z += directions[f, j] * (rows[column, r] - means[column])
-                    own[j] = bins[column, r]
-                add_residual(z, own, d, out[g, f])
+            add_residuals(z[starts[g] : starts[g + 1]], bins, starts[g], members[f, :d], out[g, f])
+    return out
 
 
 @compiled()
@@ -137,27 +126,38 @@ def parent_bin(value: float) -> int:
 
 
 @compiled()
-def add_residual(z: float, bins: IntArray, parents: int, out: FloatArray) -> None:
-    """Add a residual, in standard deviations, to the sums of its own bin and of those of the parents."""
-    place = 0
+def add_residuals(z: FloatArray, bins: IntArray, first: int, parents: IntArray, out: FloatArray) -> None:
+    """Add residuals, in standard deviations, to the sums of their own bins and of those of the parents.
+
+    `bins`: columns × rows, the bins of values; the residuals are those of rows from `first` on.
+    `parents`: the columns of the parents. Every parent's sums are one loop over rows.
+    """
+    held, places = np.empty(len(z)), np.zeros(len(z), dtype=np.int64)
     for edge in SHAPE_EDGES:
-        place += z > edge
-    out[place] += 1.0
-    held = min(max(z, -FARTHEST), FARTHEST)
-    coarse = min(max(place - LOW, 0), COARSE - 1)
-    for j in range(parents):
-        at = SHAPES + PER_PARENT * j + 3 * bins[j]
-        out[at] += 1.0
-        out[at + 1] += held
-        out[at + 2] += held * held
-        out[SHAPES + PER_PARENT * j + 3 * BINS + COARSE * bins[j] + coarse] += 1.0
-    start = SHAPES + PER_PARENT * parents
-    for j in range(parents):
+        for r in range(len(z)):
+            places[r] += z[r] > edge
+    for r in range(len(z)):
+        out[places[r]] += 1.0
+        held[r] = min(max(z[r], -FARTHEST), FARTHEST)
+        places[r] = min(max(places[r] - LOW, 0), COARSE - 1)
+    at = SHAPES
+    for parent in parents:
+        counts = at + 3 * BINS
+        for r in range(len(z)):
+            b = bins[parent, first + r]
+            out[at + 3 * b + 1] += held[r]
+            out[at + 3 * b + 2] += held[r] * held[r]
+            out[counts + COARSE * b + places[r]] += 1.0
+        for b in range(BINS):
+            out[at + 3 * b] = out[counts + COARSE * b : counts + COARSE * (b + 1)].sum()
+        at += PER_PARENT
+    for j in range(len(parents)):
         for k in range(j):
-            at = start + 2 * (THIRDS * (bins[j] // 2) + bins[k] // 2)
-            out[at] += 1.0
-            out[at + 1] += held
-            start += PER_PAIR
+            for r in range(len(z)):
+                b = THIRDS * (bins[parents[j], first + r] // 2) + bins[parents[k], first + r] // 2
+                out[at + 2 * b] += 1.0
+                out[at + 2 * b + 1] += held[r]
+            at += PER_PAIR
 
 
 @compiled()

@@ -224,11 +224,9 @@ class RidgeFolds:
     """
 
     def __init__(self, grams: FloatArray, penalties: FloatArray) -> None:
-        folds, size = grams.shape[:2]
         self._grams = grams
         self.counts = grams[:, 0, 0].copy()
-        self._lower = np.empty((len(penalties), folds + 1, size, size))
-        _factorise_all(grams, penalties, self._lower)
+        self._lower = _factorise_all(grams, penalties)
 
     def fit(self, right: FloatArray, squares: FloatArray) -> RidgeFit:
         """Fit targets, each with the penalty that predicts its left-out folds best.
@@ -242,15 +240,12 @@ class RidgeFolds:
         squares
             Sums of the targets' squares: folds × targets.
         """
-        folds, size, targets = right.shape
-        coefficients = np.empty((len(self._lower), folds + 1, size, targets))
-        errors = np.empty((len(self._lower), folds, targets))
-        _solve_all(self._lower, self._grams, right, squares, coefficients, errors)
+        coefficients, errors = _solve_all(self._lower, self._grams, right, squares)
         least = LEAST_SHARE * np.maximum(squares, 1e-300)
         some = np.maximum(self.counts, 1.0)
         logs = np.log(np.maximum(errors, least) / some[:, None])
         chosen = np.argmin(add_folds(self.counts[:, None, None] * logs.swapaxes(0, 1)), axis=0)
-        every = np.arange(targets)
+        every = np.arange(right.shape[2])
         best = np.moveaxis(coefficients[chosen, :, :, every], 0, 2)
         return RidgeFit(best, np.maximum(errors, least)[chosen, :, every].T)
 
@@ -265,10 +260,10 @@ class RidgeFit(NamedTuple):
 
 
 @compiled()
-def _factorise_all(grams: FloatArray, penalties: FloatArray, lower: FloatArray) -> None:
-    """Put the factors of all folds but each and, last, of all, for every penalty."""
+def _factorise_all(grams: FloatArray, penalties: FloatArray) -> FloatArray:
+    """Return the factors of all folds but each and, last, of all, for every penalty."""
     folds, size = grams.shape[:2]
-    total = np.zeros((size, size))
+    lower, total = np.empty((len(penalties), folds + 1, size, size)), np.zeros((size, size))
     for fold in range(folds):
         for i in range(size):
             for j in range(i + 1):
@@ -281,19 +276,17 @@ def _factorise_all(grams: FloatArray, penalties: FloatArray, lower: FloatArray) 
                     matrix[i, j] = total[i, j] - (grams[fold, i, j] if fold < folds else 0.0)
                 matrix[i, i] += penalties[number, i]
             _factorise(matrix)
+    return lower
 
 
 @compiled()
 def _solve_all(
-    lower: FloatArray,
-    grams: FloatArray,
-    right: FloatArray,
-    squares: FloatArray,
-    coefficients: FloatArray,
-    errors: FloatArray,
-) -> None:
-    """Put coefficients fitted to all folds but each, and last to all, and the errors of left-out folds."""
+    lower: FloatArray, grams: FloatArray, right: FloatArray, squares: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return coefficients fitted to all folds but each, and last to all, and the errors of left-out folds."""
     folds, size, targets = right.shape
+    coefficients = np.empty((len(lower), folds + 1, size, targets))
+    errors = np.empty((len(lower), folds, targets))
     total, own, found = np.empty(size), np.empty(size), np.empty(size)
     for t in range(targets):  # one after the other: what is added up is contiguous then
         total[:] = 0.0
@@ -305,11 +298,12 @@ def _solve_all(
                 for i in range(size):
                     own[i] = right[fold, i, t] if fold < folds else 0.0
                     found[i] = total[i] - own[i]
-                _solve(lower[number, fold], found)
+                solve(lower[number, fold], found)
                 for i in range(size):
                     coefficients[number, fold, i, t] = found[i]
                 if fold < folds:
                     errors[number, fold, t] = _squared_error(grams[fold], own, squares[fold, t], found)
+    return coefficients, errors
 
 
 @compiled(fastmath=REORDER)
@@ -348,8 +342,8 @@ def _factorise(matrix: FloatArray) -> None:
 
 
 @compiled(fastmath=REORDER)
-def _solve(lower: FloatArray, right: FloatArray) -> None:
-    """Solve for one target, in place."""
+def solve(lower: FloatArray, right: FloatArray) -> None:
+    """Replace the right side by the solution z of lower lowerᵀ z = right."""
     size = len(right)
     for i in range(size):
         total = 0.0

@@ -152,7 +152,8 @@ class MemoryRows(RowStore):
 
     def _densities(self, scales: Sequence[float]) -> SetDensities:
         rule, engine = self.settings.bandwidth, self.settings.engine
-        return SetDensities(self.partition, rule, engine, scales=scales, kept_bytes=self._kept_bytes)
+        partition = self.partition.thinned(self.settings.centres)
+        return SetDensities(partition, rule, engine, scales=scales, kept_bytes=self._kept_bytes)
 
     def linear_totals(self, families: FamilyBatch) -> tuple[FloatArray, BoolArray]:
         totals, share = log_likelihoods(self.train, self.test, families.members, families.sizes)
@@ -223,6 +224,8 @@ class MemoryRows(RowStore):
             out[number, first] = function(mine, starts[first : end + 1] - starts[first], *arguments, *shared)
 
         run_tasks(add_up, [(number, *part) for number in range(len(requests)) for part in parts])
+        if len(parts) == 1:
+            return [out[number, 0] for number in range(len(requests))]
         return [np.concatenate([out[n, first] for first, _ in parts]) for n in range(len(requests))]
 
     values = sums

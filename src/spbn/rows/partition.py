@@ -176,6 +176,29 @@ class Partition:
         held = without_far_values(columns, spreads_of(columns[:, trained]))
         return self if held is columns else replace(self, train=_moments(held, self.spans)[0])
 
+    def thinned(self, most: int | None) -> Partition:
+        """Return the partition with so many training rows at most, chosen at random.
+
+        Their moments are those of all training rows, but for the counts.
+        """
+        last = int(self.spans.training.max())
+        if most is None or last <= most:
+            return self
+        kept = np.sort(np.random.default_rng(0).permutation(last)[:most])
+        bounds = np.concatenate(
+            [most + self.spans.queries, np.searchsorted(kept, self.spans.training)], axis=1
+        )
+        spans, every = Spans(bounds), np.concatenate([kept, np.arange(self.table.rows)])
+        counts, before = spans.training_counts, self.train.counts
+        scatters = self.train.scatters * ((counts - 1.0) / (before - 1.0))[:, None, None]
+        return replace(
+            self,
+            table=self.table.take(every),
+            spans=spans,
+            train=MomentStack(counts, self.train.means, scatters),
+            uncentred=lambda: self.original.take(every),
+        )
+
     def single(self, group: int) -> Partition:
         """Return the partition of one group alone."""
         one = np.array([group])

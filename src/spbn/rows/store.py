@@ -21,7 +21,7 @@ import numpy as np
 
 from spbn import kernels
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
-from spbn._base.checks import at_least_0
+from spbn._base.checks import at_least_0, whole
 from spbn.errors import FitError
 from spbn.kernels import estimates as bandwidths
 from spbn.kernels.compressed import CompactKernels
@@ -44,11 +44,15 @@ class FitSettings:
     #: How many rows every configuration of a discrete node's parents gets on top of those that it has, spread
     #: evenly over the levels of the node; 0 gives the frequencies themselves.
     smoothing: float = 1.0
+    #: On how many training rows kernels sit, at most; None if on all. For scores: networks have all of them.
+    centres: int | None = None
 
     def __post_init__(self) -> None:
         bandwidths.require_rule(self.bandwidth)
         kernels.require_engine(self.engine)
         at_least_0("smoothing", self.smoothing)
+        if self.centres is not None:
+            whole("centres", self.centres, 2, or_none=True)
 
 
 class Scorer(Protocol):

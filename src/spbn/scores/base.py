@@ -82,6 +82,13 @@ class Score(ABC):
         """
         return None
 
+    def further(self, batch: FamilyBatch) -> FloatArray | None:
+        """Return the scores of families with each column as one more parent; None if there is no quick way.
+
+        Families × columns; what stands at members of a family means nothing.
+        """
+        return None
+
     @final
     def local(self, node: str, parents: Iterable[str] = (), type: NodeType | str = NodeType.LG) -> float:
         """Score of one node given its parents."""

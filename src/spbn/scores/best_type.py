@@ -7,7 +7,7 @@ from typing import final
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray, IntArray
+from spbn._base.arrays import BoolArray, FloatArray, IntArray, forget_older_half
 from spbn._base.checks import at_least_0
 from spbn.errors import ArgumentError, argument
 from spbn.nodes.base import NodeType, place_of, registered
@@ -77,19 +77,17 @@ class BestType(Score):
         discrete = [variable for variable in score.variables if variable.is_discrete]
         kept = [t for t in score.node_types if any(t.admits(variable, ()) for variable in discrete)]
         super().__init__(score.variables, [self.types[0], *kept])
-        self._places: dict[bytes, int] = {}  # of the best types of families
+        #: The scores of families for which the first type suffices; drafts know the same.
+        self._simple: dict[bytes, float] = {}
 
     def _compute(self, batch: FamilyBatch) -> FloatArray:
-        values, types = self._best(batch)
-        self._places.update(zip(batch.keys, types.tolist(), strict=True))
-        return values
+        return self._best(batch)[0]
 
     def leads(self, batch: FamilyBatch) -> FloatArray | None:
         """Judge by residuals of the second type, unless the first one suffices: it is quick to score."""
         out = np.full((len(batch), len(self.nodes)), np.inf)
-        self.local_batch(batch)
-        first = place_of(self.types[0])
-        curved = (batch.types == first) & np.array([self._places.get(key, -1) != first for key in batch.keys])
+        curved = batch.types == place_of(self.types[0])
+        curved[curved] = ~self._first(batch.only(curved))[1]
         if curved.any() and len(self.types) > 1:
             leads = self._score.leads(batch.only(curved).of_type(place_of(self.types[1])))
             out[curved] = np.inf if leads is None else leads
@@ -99,7 +97,11 @@ class BestType(Score):
     def draft(self) -> Score:
         """The score of nodes that have the simpler types."""
         simpler = self.types[:-1]
-        return BestType(self._score, simpler, cost=self.cost) if len(simpler) > 1 else self._score
+        if len(simpler) < 2:
+            return self._score
+        draft = BestType(self._score, simpler, cost=self.cost)
+        draft._simple = self._simple
+        return draft
 
     def best_types(self, structure: Structure) -> Structure:
         """Return a structure with the best type of every continuous node, given its parents."""
@@ -117,8 +119,10 @@ class BestType(Score):
         values, types = np.full(len(batch), -np.inf), batch.types.astype(np.int64)
         chosen = batch.types == place_of(self.types[0])
         values[~chosen] = self._score.local_batch(batch.only(~chosen))
-        left = chosen
-        for number, node_type in enumerate(self.types):
+        values[chosen], suffices = self._first(batch.only(chosen))
+        left = np.zeros(len(batch), dtype=np.bool_)
+        left[chosen] = ~suffices
+        for number, node_type in enumerate(self.types[1:], 1):
             if not left.any():
                 break
             place = place_of(node_type)
@@ -132,5 +136,20 @@ class BestType(Score):
             values[at[better]], types[at[better]] = found[better] - number * self.cost, place
             left = np.zeros(len(batch), dtype=np.bool_)
             # What has beaten a simpler type is not simple, and residuals do not show everything.
-            left[at] = (misfits > self.cost) | (better & (number > 0)) | (found == -np.inf)
+            left[at] = (misfits > self.cost) | better | (found == -np.inf)
         return values, types
+
+    def _first(self, batch: FamilyBatch) -> tuple[FloatArray, BoolArray]:
+        """Return the scores of families with the first type, and whether it suffices."""
+        if len(self.types) == 1:
+            return self._score._compute(batch), np.ones(len(batch), dtype=np.bool_)
+        values = np.array([self._simple.get(key, np.nan) for key in batch.keys])
+        suffices = ~np.isnan(values)
+        new = batch.only(~suffices)
+        if len(new):
+            found, misfits = self._score.judge(new)
+            is_simple = (misfits <= self.cost) & (found > -np.inf)
+            values[~suffices], suffices[~suffices] = found, is_simple
+            forget_older_half(self._simple, limit=self.cache_limit - len(new), keep=set())
+            self._simple.update(zip(new.only(is_simple).keys, found[is_simple].tolist(), strict=True))
+        return values, suffices

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from copy import deepcopy
 from functools import partial
@@ -40,6 +41,8 @@ class ByClass(Score):
         What fits depend on.
     penalty
         What every arc but those from the class costs, as in `CVLikelihood`.
+    units
+        The unit of every row, 0 to n - 1: rows of a unit share class and fold. By default, each is its own.
     """
 
     def __init__(
@@ -51,18 +54,31 @@ class ByClass(Score):
         seed: Seed = 0,
         settings: FitSettings | None = None,
         penalty: float | Auto = "auto",
+        units: IntArray | None = None,
     ) -> None:
+        units = np.arange(table.rows) if units is None else units
         self.codes, self._table = codes, table
         #: Makes the same score of the same rows elsewhere.
         self.recipe = partial(
-            ByClass, codes=codes, folds=folds, seed=deepcopy(seed), settings=settings, penalty=penalty
+            ByClass,
+            codes=codes,
+            folds=folds,
+            seed=deepcopy(seed),
+            settings=settings,
+            penalty=penalty,
+            units=units,
         )
-        self._rows = [np.flatnonzero(codes == k) for k in range(int(codes.max()) + 1)]
-        #: The fold of every row: always the same, but for classes that would not be in every fold.
-        self.labels: IntArray = generator(seed).permutation(table.rows) % folds
-        for rows in self._rows:
-            if np.bincount(self.labels[rows], minlength=folds).min() == 0:
-                self.labels[rows[np.argsort(self.labels[rows], kind="stable")]] = np.arange(len(rows)) % folds
+        self.number = int(codes.max()) + 1
+        self._rows = [np.flatnonzero(codes == k) for k in range(self.number)]
+        self._of_units = np.empty(int(units.max()) + 1, dtype=np.int64)  # their classes
+        self._of_units[units] = codes
+        #: The fold of every unit: always the same, but for classes that would not be in every fold.
+        self._folds: IntArray = generator(seed).permutation(len(self._of_units)) % folds
+        for k in range(self.number):
+            mine = np.flatnonzero(self._of_units == k)
+            if np.bincount(self._folds[mine], minlength=folds).min() == 0:
+                self._folds[mine[np.argsort(self._folds[mine], kind="stable")]] = np.arange(len(mine)) % folds
+        self.labels: IntArray = self._folds[units]
         self._every = FamilyScorer(MemoryRows(Partition.folds(table, self.labels), settings))
         self._parts = [self._every]
         if len(self._rows) > 1:
@@ -80,6 +96,16 @@ class ByClass(Score):
     def judge(self, batch: FamilyBatch) -> tuple[FloatArray, FloatArray]:
         totals, misfits = zip(*(part.totals_and_misfits(batch) for part in self._parts), strict=True)
         return self._sum(batch, totals) - self.penalty * (batch.sizes - 1), np.sum(misfits, axis=0)
+
+    def leads(self, batch: FamilyBatch) -> FloatArray:
+        """Combine what the residuals of all classes say, each -log p: by Fisher's method, or the clearest."""
+        if len(self._parts) == 1:
+            return self._every.leads(batch)
+        from scipy.special import gammaincc
+
+        found = np.stack([part.leads(batch) for part in self._parts])
+        together = -np.log(np.maximum(gammaincc(len(found), found.sum(axis=0)), 1e-300))
+        return np.maximum(together, found.max(axis=0) - math.log(len(found)))
 
     def _sum(self, batch: FamilyBatch, totals: Sequence[FloatArray]) -> FloatArray:
         """Add up the totals of all classes; where a class has none, of its rows under the fit to all rows."""
@@ -117,13 +143,12 @@ class ByClass(Score):
         return self._every.rows(self._checked(families))
 
     def log_prior(self, smoothing: float = 1.0) -> FloatArray:
-        """Return the log-probability of every class by the rows outside a row's fold: classes × rows."""
-        number = len(self._rows)
-        counts = np.zeros((number, int(self.labels.max()) + 1))
-        np.add.at(counts, (self.codes, self.labels), 1.0)
-        others = counts.sum(axis=1, keepdims=True) - counts + smoothing / number
+        """Return the log-probability of every class by the units outside a unit's fold: classes × units."""
+        counts = np.zeros((self.number, int(self._folds.max()) + 1))
+        np.add.at(counts, (self._of_units, self._folds), 1.0)
+        others = counts.sum(axis=1, keepdims=True) - counts + smoothing / self.number
         logs: FloatArray = np.log(others / others.sum(axis=0))
-        return logs[:, self.labels]
+        return logs[:, self._folds]
 
 
 def _by_scorer(batch: FamilyBatch, scorers: Sequence[FamilyScorer], otherwise: FamilyScorer) -> FloatArray:

@@ -61,6 +61,10 @@ class BIC(Score):
         penalty = 0.5 * math.log(self._rows) * parameters(batch, self.variables)
         return self._scorer.totals(batch) - penalty
 
+    def further(self, batch: FamilyBatch) -> FloatArray | None:
+        totals = self._scorer.further(batch)
+        return None if totals is None else totals - 0.5 * math.log(self._rows) * (batch.sizes + 2)[:, None]
+
 
 def parameters(batch: FamilyBatch, variables: Sequence[Variable]) -> FloatArray:
     """Return the number of parameters of every family of linear Gaussian and discrete nodes."""

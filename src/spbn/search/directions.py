@@ -27,7 +27,7 @@ from spbn.graphs.dag import Arc, arc_matrix
 from spbn.nodes.base import NodeType
 from spbn.scores.base import Score
 from spbn.search.hill_climbing import require_fitting
-from spbn.search.orders import UNFIT
+from spbn.search.trees import UNFIT
 from spbn.structure import Structure
 
 FAMILIES_PER_ARC = 8  # that are scored at most, besides those of the first graphs

@@ -16,7 +16,6 @@ import math
 from abc import ABC
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar, final
 
 import numpy as np
@@ -146,17 +145,11 @@ class Constraints:
 
     def reversible(self, dag: DAG) -> BoolArray:
         """``[i, j]``: the arc i → j may be reversed."""
-        return dag.reversible() & self._turnable & self._room(dag)[:, None] & self.arcs
-
-    @cached_property
-    def _turnable(self) -> BoolArray:
-        """``[i, j]``: background knowledge allows an arc i → j to be reversed."""
-        turnable: BoolArray = ~self.knowledge.forbidden_arcs.T  # required arcs forbid their opposites
-        return turnable
+        turnable = ~self.knowledge.forbidden_arcs.T  # required arcs forbid their opposites
+        return dag.reversible() & turnable & self._room(dag)[:, None] & self.arcs
 
     def _room(self, dag: DAG) -> BoolArray:
-        room: BoolArray = dag.matrix.sum(axis=0) < self.max_parents
-        return room
+        return dag.matrix.sum(axis=0) < self.max_parents
 
 
 def constrain(

@@ -9,7 +9,7 @@ Where only a block of nodes could be moved, single moves get stuck. So the order
 among all that agree with the graph, and the search begins again from random orders. The best graph is kept.
 
 What a node grows from the same set is always the same, whatever the order, so it is remembered
-(`GrowShrinkTrees`): sweeps soon cost little, and restarts less than the first search. Where a node has
+(`search.trees`): sweeps soon cost little, and restarts less than the first search. Where a node has
 few candidates, all sets of them are scored instead, and it takes the best.
 
 Most nodes that might be added to a set do not help. Where scores take time, that is found out first, by the
@@ -24,19 +24,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import count, pairwise
+from itertools import count
 from typing import NamedTuple, final
 
 import numpy as np
 
-from spbn._base.arrays import BoolArray, IntArray, Seed, generator
+from spbn._base.arrays import BoolArray, FloatArray, IntArray, Seed, generator
 from spbn._base.checks import seconds, whole
 from spbn.errors import ArgumentError, argument
-from spbn.graphs.dag import DAG, Arc
-from spbn.nodes.base import place_of
-from spbn.rows.families import FamilyBatch
+from spbn.graphs.dag import Arc
 from spbn.scores.base import Score
 from spbn.search.hill_climbing import (
     INTERRUPTED,
@@ -49,22 +47,12 @@ from spbn.search.hill_climbing import (
     require_types,
     with_best_types,
 )
-from spbn.search.operators import LARGEST_BATCH, AddArc, Constraints, Operator, RemoveArc, constrain
+from spbn.search.operators import AddArc, Operator, RemoveArc, constrain
+from spbn.search.trees import ROUNDING_OF_UNFIT, UNFIT, GrowShrinkTrees, noise_of
 from spbn.structure import Structure
 
 NO_BETTER_ORDER = "no better order was found"
-UNFIT = -1e12  # stands for the score of a family that cannot be fitted: it must not hide the other families
-#: Scores that differ by less, in nats or as a share of the score, are the same.
-ROUNDING = 1e-9
-#: Searches that are worth their time: of networks with few nodes, of others, and of those with many nodes.
-RESTARTS_OF_SMALL, RESTARTS, RESTARTS_OF_LARGE = 25, 5, 2
-LARGE = 200  # nodes
 FEWEST_TO_DRAFT = 7  # nodes; if there are fewer, nearly all families are scored anyway
-LEAST_LEAD = 4.0  # of a node that is worth a try as a further parent, in nats
-NO_LEAD = 0.5  # of a node without which a set of parents is certainly better
-AT_A_TIME = 2  # leads that are scored together, the best of which is taken if it helps
-FEW_CANDIDATES = 5  # of a node, of which all sets are scored: 32, about as many as trees would need
-ROUNDING_OF_UNFIT = 1e-3  # the same, if a family that cannot be fitted is among them
 
 
 @dataclass(frozen=True)
@@ -91,13 +79,6 @@ class Sweep:
 
     def __str__(self) -> str:
         return f"restart {self.restart}, sweep {self.number}: score {self.score:.1f}"
-
-
-class Parents(NamedTuple):
-    """The parents that a node takes from those before it, and its score with them."""
-
-    score: float
-    members: int  # bit i: node i is one of them
 
 
 def order_search(
@@ -188,7 +169,7 @@ def order_search(
         drafts.insert(0, _Search(of_draft, structure, began, max_seconds))
         quicker = quicker.draft
 
-    def draft(order: list[int], restart: int) -> list[int]:
+    def draft(order: IntArray, restart: int) -> IntArray:
         for quick in drafts:
             order = quick.improve(order, (root, restart))
         return order
@@ -209,7 +190,7 @@ def order_search(
                 has_risen = search.sweep(rng, early=number % 2 == 1)
                 misses = 0 if has_risen else misses + 1
                 if on_sweep is not None:
-                    names = tuple(structure.nodes[place] for place in search.current.order)
+                    names = tuple(structure.nodes[place] for place in search.current.order.tolist())
                     on_sweep(Sweep(restart, number, names, search.current.score, misses))
         return search.result(NO_BETTER_ORDER)
     except _OutOfTime:
@@ -222,71 +203,58 @@ class _OutOfTime(Exception):  # noqa: N818 -- nothing is wrong
     """Raised where a search has had all of its time."""
 
 
-def _places(structure: Structure, order: Sequence[str]) -> list[int]:
+def _places(structure: Structure, order: Sequence[str]) -> IntArray:
     """Return the numbers of nodes that are given by name; refuse anything but an order of all nodes."""
     if sorted(order) != sorted(structure.nodes):
         raise ArgumentError(f"{argument('taken')} has a sweep with other nodes than start.")
-    return [structure.dag.index(node) for node in order]
+    return np.array([structure.dag.index(node) for node in order])
 
 
-def _first_order(structure: Structure, trees: GrowShrinkTrees, restart: int, root: int) -> list[int]:
+def _first_order(structure: Structure, trees: GrowShrinkTrees, restart: int, root: int) -> IntArray:
     """Return where a search begins: from an order that agrees with the start, or else at random."""
     rng = np.random.default_rng((root, restart, 0))
     return linear_extension(_parents_in(structure) if restart == 1 else trees.required, rng, early=True)
 
 
-def _parents_in(structure: Structure) -> list[int]:
-    """Return the parents of every node of a structure, as bits of a number."""
-    index = structure.dag.index
-    return [sum(1 << index(parent) for parent in structure.parents(node)) for node in structure.nodes]
+def _parents_in(structure: Structure) -> BoolArray:
+    """Return nodes × parents of a structure."""
+    return np.ascontiguousarray(structure.dag.matrix[:, : len(structure.nodes)].T)
 
 
-def linear_extension(parents: Sequence[int], rng: np.random.Generator, *, early: bool) -> list[int]:
+def linear_extension(parents: BoolArray, rng: np.random.Generator, *, early: bool) -> IntArray:
     """Draw an order in which the parents of every node come before it.
 
-    `parents`: for every node, a bit for each parent; others than the nodes themselves do not count.
+    `parents`: nodes × parents; others than the nodes themselves do not count.
     `early`: from the first node on, each being drawn among those whose parents are there; otherwise from the
     last node on, among those whose children are there. Both reach all orders, with different probabilities.
     """
     n = len(parents)
-    after = [0] * n
-    for node, of_node in enumerate(parents):
-        for parent in _members(of_node):
-            if parent < n:
-                after[parent] |= 1 << node
-    waits_for = list(parents) if early else after
-    left, out = (1 << n) - 1, []
-    while left:
-        free = [node for node in _members(left) if not waits_for[node] & left]
-        node = free[int(rng.integers(len(free)))]
-        out.append(node)
-        left &= ~(1 << node)
-    return out if early else out[::-1]
-
-
-def _members(mask: int) -> Iterator[int]:
-    """Yield the places of the bits of a number."""
-    while mask:
-        lowest = mask & -mask
-        yield lowest.bit_length() - 1
-        mask ^= lowest
+    waits_for = parents[:, :n] if early else parents[:, :n].T
+    left, waits, out = np.ones(n, dtype=np.bool_), waits_for.sum(axis=1), np.empty(n, dtype=np.int64)
+    for place in range(n):
+        free = np.flatnonzero(left & (waits == 0))
+        out[place] = node = free[rng.integers(len(free))]
+        left[node] = False
+        waits -= waits_for[:, node]
+    return out if early else out[::-1].copy()
 
 
 class _State(NamedTuple):
     """An order, what its nodes take as parents, and the score of that."""
 
-    order: list[int]
-    parents: list[Parents]  # by node
+    order: IntArray
+    sets: IntArray  # of parents, by node
+    scores: FloatArray  # by node
     score: float
     noise: float  # by how much rounding may change the score
 
     @classmethod
-    def of(cls, order: list[int], parents: list[Parents]) -> _State:
-        fitted = [found.score for found in parents if found.score > UNFIT]
-        noise = _noise(math.fsum(map(abs, fitted)))
-        if len(fitted) < len(parents):
+    def of(cls, order: IntArray, sets: IntArray, scores: FloatArray) -> _State:
+        fitted = scores[scores > UNFIT]
+        noise = noise_of(math.fsum(np.abs(fitted)))
+        if len(fitted) < len(scores):
             noise += ROUNDING_OF_UNFIT
-        return cls(order, parents, math.fsum(found.score for found in parents), noise)
+        return cls(order, sets, scores, math.fsum(scores), noise)
 
 
 @final
@@ -299,31 +267,28 @@ class _Search:
         self._trees = trees
         self._start = start
         self._deadline = math.inf if max_seconds is None else began + max_seconds
-        self._inputs = trees.inputs
         self._of_start = _parents_in(start)
         #: The best graph so far: the parents of every node, and the score.
         self._best = self._of_start, trees.total(self._of_start)
-        self.current = _State([], [], -math.inf, 0.0)
+        none = np.empty(0, dtype=np.int64)
+        self.current = _State(none, none, np.empty(0), -math.inf, 0.0)
 
-    def move_to(self, order: Sequence[int]) -> None:
+    def move_to(self, order: IntArray) -> None:
         """Go to an order, and take it for the best graph if it is."""
         self.current = self._at(order)
         self._compare()
 
-    def _at(self, order: Sequence[int]) -> _State:
-        before, queries = self._inputs, []
-        for node in order:
-            queries.append((node, before))
-            before |= 1 << node
-        parents = [Parents(UNFIT, 0)] * len(order)
-        for node, found in zip(order, self._trees.best(queries), strict=True):
-            parents[node] = found
-        return _State.of(list(order), parents)
+    def _at(self, order: IntArray) -> _State:
+        nodes = np.arange(len(order))
+        places = np.full((1, len(self._start.dag.nodes)), -1)  # inputs come before all others
+        places[0, order] = nodes
+        sets = self._trees.best(nodes, places[0, nodes], np.zeros_like(nodes), places)
+        return _State.of(order, sets, self._trees.scores_of(sets))
 
     def sweep(self, rng: np.random.Generator, *, early: bool) -> bool:
         """Draw another order of the graph, and move every node once; tell whether the score has risen."""
         before = self.current.score
-        drawn = self._at(linear_extension([p.members for p in self.current.parents], rng, early=early))
+        drawn = self._at(linear_extension(self._trees.parents_of(self.current.sets), rng, early=early))
         if drawn.score >= before - self.current.noise:
             self.current = drawn
         for node in rng.permutation(len(self.current.order)).tolist():
@@ -334,7 +299,7 @@ class _Search:
         self._compare()
         return self.current.score > before + self.current.noise
 
-    def improve(self, order: Sequence[int], seed: tuple[int, ...]) -> list[int]:
+    def improve(self, order: IntArray, seed: tuple[int, ...]) -> IntArray:
         """Return an order that sweeps lead to from another one, as long as they help and there is time."""
         self.move_to(order)
         try:
@@ -348,8 +313,9 @@ class _Search:
     def result(self, stop_reason: str) -> SearchResult:
         """Return the best graph, and the steps that lead there from the start: the greatest gains first."""
         self._compare()
-        names, scores = self._start.dag.nodes, self._trees.scores
-        local = scores(list(enumerate(self._of_start)))
+        names, graph = self._start.dag.nodes, self._best[0]
+        present = self._of_start.copy()
+        local = self._trees.scores(np.arange(len(present)), present).tolist()
         trail, steps = Trail(self._start), list[Step]()
 
         def take(operator: Operator, node: int, value: float) -> None:
@@ -358,337 +324,71 @@ class _Search:
             trail.append(operator)
             steps.append(Step(operator, delta, total, total, 0, len(steps) + 1, trail))
 
-        graph, _ = self._best
-        present = list(self._of_start)
-        for node, wanted in enumerate(graph):  # before others are added, so that no cycle comes up
-            for other in _members(present[node] & ~wanted):
-                present[node] ^= 1 << other
-                (value,) = scores([(node, present[node])])
-                take(RemoveArc(names[other], names[node]), node, value)
+        for node, other in np.argwhere(present & ~graph).tolist():  # first, so that no cycle comes up
+            present[node, other] = False
+            value = float(self._trees.scores(np.array([node]), present[[node]])[0])
+            take(RemoveArc(names[other], names[node]), node, value)
         # For every node with parents to come, which is next and to what score that leads.
-        following = self._next_parents(range(len(graph)), graph, present)
+        following = self._next_parents(graph, present)
         while following:
             node = max(following, key=lambda node: following[node][0] - local[node])
             value, other = following.pop(node)
-            present[node] |= 1 << other
+            present[node, other] = True
             take(AddArc(names[other], names[node]), node, value)
-            if graph[node] != present[node]:
-                following |= self._next_parents([node], graph, present)
+            following |= self._next_parents(graph, present, node)
         total = math.fsum(local)
         found = SearchResult(trail.after(len(steps)), total, total, tuple(steps), stop_reason, len(steps))
         return with_best_types(found, self._trees.score)
 
     def _next_parents(
-        self, nodes: Sequence[int], graph: Sequence[int], present: Sequence[int]
+        self, graph: BoolArray, present: BoolArray, only: int | None = None
     ) -> dict[int, tuple[float, int]]:
-        """Return the best parent that each of some nodes does not have yet, and the score with it."""
-        options = [(node, other) for node in nodes for other in _members(graph[node] & ~present[node])]
-        values = self._trees.scores([(node, present[node] | 1 << other) for node, other in options])
+        """Return the best parent that nodes, or one of them, do not have yet, and the score with it."""
+        nodes, others = np.nonzero(graph & ~present)
+        if only is not None:
+            nodes, others = nodes[nodes == only], others[nodes == only]
+        with_others = present[nodes]
+        with_others[np.arange(len(nodes)), others] = True
+        values = self._trees.scores(nodes, with_others)
         best: dict[int, tuple[float, int]] = {}
-        for (node, other), value in zip(options, values, strict=True):
+        for node, other, value in zip(nodes.tolist(), others.tolist(), values.tolist(), strict=True):
             best[node] = max(best.get(node, (-math.inf, 0)), (value, other))
         return best
 
     def _compare(self) -> None:
         if self.current.score > self._best[1] + self.current.noise:
-            self._best = [parents.members for parents in self.current.parents], self.current.score
+            self._best = self._trees.parents_of(self.current.sets), self.current.score
 
     def _move(self, node: int) -> None:
         """Move a node to where the score is greatest."""
-        order, parents = self.current.order, self.current.parents
-        here = order.index(node)
-        rest = order[:here] + order[here + 1 :]
+        order, current = self.current.order, self.current
+        here = int(np.flatnonzero(order == node)[0])
+        rest = np.delete(order, here)
         first, last = self._trees.room(node, rest)
-        bit, before = 1 << node, self._inputs
-        for other in rest[:first]:
-            before |= 1 << other
-        own, others = [(node, before)], []
-        for place in range(first, last):
-            other = rest[place]
-            others.append((other, before if place >= here else before | bit))
-            before |= 1 << other
-            own.append((node, before))
-        found = self._trees.best([*own, *others])
-        of_node, of_others = found[: len(own)], found[len(own) :]
-        # By how much the score changes when the node goes from before to after each of the others.
-        passing = np.array(
-            [
-                (new.score - parents[rest[place]].score) * (1.0 if place >= here else -1.0)
-                for place, new in zip(range(first, last), of_others, strict=True)
-            ]
+        passed = rest[first:last]
+        # Of the others, those that the node comes before may have it as a parent. So there are two layouts.
+        places = np.full((2, len(self._start.dag.nodes)), -1)
+        places[:, rest] = np.arange(len(rest))
+        places[1, node] = len(order)
+        at = np.arange(first, last + 1)
+        found = self._trees.best(
+            np.concatenate([np.full(len(at), node), passed]),
+            np.concatenate([at, at[:-1]]),
+            np.concatenate([np.ones_like(at), at[:-1] >= here]).astype(np.int64),
+            places,
         )
-        totals = np.concatenate([[0.0], np.cumsum(passing)]) + [p.score for p in of_node]
+        scores = self._trees.scores_of(found)
+        of_node, of_passed = scores[: len(at)], scores[len(at) :]
+        # By how much the score changes when the node goes from before to after each of the others.
+        passing = (of_passed - current.scores[passed]) * np.where(at[:-1] >= here, 1.0, -1.0)
+        totals = np.concatenate([[0.0], np.cumsum(passing)]) + of_node
         best = int(totals.argmax())
-        if not totals[best] > totals[here - first] + self.current.noise:
+        if not totals[best] > totals[here - first] + current.noise:
             return
-        there, moved = first + best, list(parents)
-        moved[node] = of_node[best]
-        for place in range(min(here, there), max(here, there)):
-            moved[rest[place]] = of_others[place - first]
-        self.current = _State.of([*rest[:there], node, *rest[there:]], moved)
-
-
-class _Set:
-    """What is known of a set of parents of a node: its score, how it grows, and what it shrinks to."""
-
-    __slots__ = ("branches", "further", "score", "shrunk", "useless")
-
-    def __init__(self, score: float) -> None:
-        self.score = score
-        #: Groups of nodes that might raise the score, the most promising first, as bits of a number for each.
-        self.further: list[int] | None = None
-        self.useless = 0  # nodes that certainly do not, as bits
-        #: Of each group that has been scored the nodes that do raise it, the best first, as bits.
-        self.branches: dict[int, list[int]] = {}
-        self.shrunk: Parents | None = None
-
-    def next(self, allowed: int) -> int:
-        """Return the node that is added to the set, as a bit; 0 if none is.
-
-        If a group has to be scored before that is known, it is returned, with a negative sign.
-        """
-        for group in self.further or ():
-            if group & allowed:
-                if group not in self.branches:
-                    return -group
-                for branch in self.branches[group]:
-                    if branch & allowed:
-                        return branch
-        return 0
-
-
-@final
-class GrowShrinkTrees:
-    """The parents that nodes take from those before them, whichever these are.
-
-    Questions are answered many at a time, and all families that they need next are scored in one batch. A
-    family is a node and its parents as bits of a number.
-    """
-
-    def __init__(self, score: Score, constraints: Constraints, structure: Structure) -> None:
-        names, knowledge = structure.dag.nodes, constraints.knowledge
-        self.score = score
-        self._columns = np.array([score.nodes.index(name) for name in names])
-        self._types = np.array([place_of(structure.type(node)) for node in structure.nodes], dtype=np.int8)
-        self._most = constraints.max_parents
-        n = len(structure.nodes)
-        self.inputs = ((1 << len(names)) - 1) ^ ((1 << n) - 1)
-        candidates = ~knowledge.forbidden_arcs & ~np.eye(len(names), dtype=bool)
-        self._candidates = [np.flatnonzero(candidates[:, node]) for node in range(n)]
-        #: The required parents of every node.
-        self.required = [_mask(knowledge.required_arcs[:, node]) for node in range(n)]
-        reach = DAG.from_matrix(names, knowledge.required_arcs).reachability
-        self._before = [_mask(reach[:, node]) & ~(1 << node) for node in range(n)]
-        self._after = [_mask(reach[node]) & ~(1 << node) for node in range(n)]
-        self._sets: list[dict[int, _Set]] = [{} for _ in range(n)]
-        #: All sets of parents of nodes with few candidates, the best first, as soon as they are needed.
-        self._ranked: dict[int, list[Parents]] = {}
-
-    @property
-    def usual_restarts(self) -> int:
-        """How many searches are worth their time: more if all families are known after the first."""
-        if all(len(others) <= FEW_CANDIDATES for others in self._candidates):
-            return RESTARTS_OF_SMALL
-        return RESTARTS if len(self._candidates) < LARGE else RESTARTS_OF_LARGE
-
-    def room(self, node: int, order: Sequence[int]) -> tuple[int, int]:
-        """Return the first and the last place among others where required arcs allow a node to be."""
-        before, after = self._before[node], self._after[node]
-        first = max((place + 1 for place, other in enumerate(order) if before >> other & 1), default=0)
-        last = min((place for place, other in enumerate(order) if after >> other & 1), default=len(order))
-        return first, last
-
-    def total(self, parents: Sequence[int]) -> float:
-        """Return the score of a graph: the parents of every node."""
-        return math.fsum(self.scores(list(enumerate(parents))))
-
-    def best(self, queries: Sequence[tuple[int, int]]) -> list[Parents]:
-        """Return what nodes take as parents, of those that are allowed in each query: bits of a number."""
-        has_few = [len(self._candidates[node]) <= FEW_CANDIDATES for node, _ in queries]
-        self._rank({node for (node, _), few in zip(queries, has_few, strict=True) if few})
-        many = [query for query, few in zip(queries, has_few, strict=True) if not few]
-        grown = self._grow(many)
-        self._shrink({(node, members) for (node, _), members in zip(many, grown, strict=True)})
-        found = iter(grown)
-        return [
-            next(parents for parents in self._ranked[node] if not parents.members & ~allowed)
-            if few
-            else self._sets[node][next(found)].shrunk  # type: ignore[misc]  # they are all known now
-            for (node, allowed), few in zip(queries, has_few, strict=True)
-        ]
-
-    def _rank(self, nodes: Iterable[int]) -> None:
-        """Score the sets of parents of nodes with few candidates; of equal ones, the smaller comes first.
-
-        A set is left out if one of its members is no lead, given the others: they alone are better.
-        """
-        new = sorted(set(nodes) - set(self._ranked))
-        self._ranked |= {node: [] for node in new}
-        sets = [(node, self.required[node]) for node in new]
-        while sets:
-            self._find_leads(sets)
-            larger = dict[tuple[int, int], None]()
-            for node, members in sets:
-                self._ranked[node].append(Parents(self._sets[node][members].score, members))
-                larger |= {(node, members | bit): None for bit in self._bits(node, ~members)}
-            sets = [(node, members) for node, members in larger if self._may_be_best(node, members)]
-        for node in new:
-            self._ranked[node].sort(key=lambda parents: -parents.score)
-
-    def _may_be_best(self, node: int, members: int) -> bool:
-        """Tell whether every member of a set is a lead, given the others, as far as that is known."""
-        if members.bit_count() > self._most:
-            return False
-        known = self._sets[node]
-        for bit in self._bits(node, members & ~self.required[node]):
-            others = known.get(members ^ bit)
-            if others is not None and others.useless & bit:
-                return False
-        return True
-
-    def _bits(self, node: int, mask: int) -> list[int]:
-        """Return the candidates of a node that are in a mask, as bits."""
-        return [1 << other for other in self._candidates[node].tolist() if mask >> other & 1]
-
-    def _grow(self, queries: Sequence[tuple[int, int]]) -> list[int]:
-        at = [self.required[node] for node, _ in queries]
-        under_way: Iterable[int] = range(len(queries))
-        while True:
-            waiting, new = [], dict[tuple[int, int], None]()
-            groups = dict[tuple[int, int, int], None]()
-            for number in under_way:
-                node, allowed = queries[number]
-                members, sets = at[number], self._sets[node]
-                while True:
-                    known = sets.get(members)
-                    if known is None or known.further is None:
-                        new[node, members] = None
-                        waiting.append(number)
-                        break
-                    branch = known.next(allowed)
-                    if branch < 0:
-                        groups[node, members, -branch] = None
-                        waiting.append(number)
-                    if branch <= 0:
-                        break
-                    members |= branch
-                at[number] = members
-            if not waiting:
-                return at
-            self._find_leads(list(new))
-            self._find_branches(list(groups))
-            under_way = waiting
-
-    def _find_leads(self, sets: Sequence[tuple[int, int]]) -> None:
-        """Find out which further parents of sets are worth a try."""
-        new = [(node, members) for node, members in sets if members not in self._sets[node]]
-        for (node, members), value in zip(new, self.scores(new), strict=True):
-            self._sets[node][members] = _Set(value)
-        growing = [(node, members) for node, members in sets if members.bit_count() < self._most]
-        leads = self.score.leads(self._batch(growing)) if growing else None
-        for node, members in sets:
-            self._sets[node][members].further = []
-        for number, (node, members) in enumerate(growing):
-            others = [other for other in self._candidates[node].tolist() if not members >> other & 1]
-            known = self._sets[node][members]
-            of_others = (
-                np.full(len(others), math.inf) if leads is None else leads[number, self._columns[others]]
-            )
-            ranked = np.argsort(-of_others, kind="stable")
-            unknown, judged = (
-                np.count_nonzero(of_others == math.inf),
-                np.count_nonzero(of_others > LEAST_LEAD),
-            )
-            starts = [0, *range(unknown, judged, AT_A_TIME), judged]
-            bits = [1 << others[place] for place in ranked.tolist()]
-            known.further = [sum(bits[first:end]) for first, end in pairwise(starts) if end > first]
-            known.useless = sum(bits[np.count_nonzero(of_others > NO_LEAD) :])
-
-    def _find_branches(self, groups: Sequence[tuple[int, int, int]]) -> None:
-        """Find out which nodes of groups raise the scores of sets."""
-        at_a_time = max(1, LARGEST_BATCH // (len(self._columns) * len(self.score.nodes)))
-        for start in range(0, len(groups), at_a_time):
-            some = groups[start : start + at_a_time]
-            added = [np.array(list(_members(group)), dtype=np.int64) for _, _, group in some]
-            counts = [len(others) for others in added]
-            nodes = np.repeat(np.array([node for node, _, _ in some], dtype=np.int64), counts)
-            parents = np.repeat(self._unpacked([members for _, members, _ in some]), counts, axis=0)
-            parents[np.arange(len(parents)), np.concatenate(added)] = True
-            values = np.split(
-                np.maximum(self.score.local_batch(self._batch_of(nodes, parents)), UNFIT),
-                np.cumsum(counts)[:-1],
-            )
-            for (node, members, group), others, found in zip(some, added, values, strict=True):
-                known = self._sets[node][members]
-                useful = np.flatnonzero(found > known.score + _noise(known.score))
-                ranked = useful[np.argsort(-found[useful], kind="stable")]
-                known.branches[group] = [1 << other for other in others[ranked].tolist()]
-                for place in ranked.tolist():
-                    self._sets[node].setdefault(members | 1 << int(others[place]), _Set(float(found[place])))
-
-    def _shrink(self, sets: Iterable[tuple[int, int]]) -> None:
-        """Find out what sets shrink to."""
-        at = {(node, members): members for node, members in sets if not self._sets[node][members].shrunk}
-        shrinking = list(at)
-        while shrinking:
-            options = [
-                (node, at[node, members] & ~(1 << other))
-                for node, members in shrinking
-                for other in _members(at[node, members] & ~self.required[node])
-            ]
-            values = iter(self.scores(options))
-            still = []
-            smaller = iter(options)
-            for node, members in shrinking:
-                now = at[node, members]
-                value = self._sets[node][now].score
-                count = (now & ~self.required[node]).bit_count()
-                found = [(next(values), next(smaller)[1]) for _ in range(count)]
-                best = max(found, default=(-math.inf, 0), key=lambda option: option[0])
-                if count and best[0] >= value - _noise(value):
-                    self._sets[node].setdefault(best[1], _Set(best[0]))
-                    at[node, members] = best[1]
-                    still.append((node, members))
-            shrinking = still
-        for (node, members), least in at.items():
-            self._sets[node][members].shrunk = Parents(self._sets[node][least].score, least)
-
-    def scores(self, families: Sequence[tuple[int, int]]) -> list[float]:
-        """Return the scores of families; `UNFIT` for those that cannot be fitted."""
-        unknown = [
-            (node, members) for node, members in dict.fromkeys(families) if members not in self._sets[node]
-        ]
-        found = dict[tuple[int, int], float]()
-        if unknown:
-            values = np.maximum(self.score.local_batch(self._batch(unknown)), UNFIT)
-            found = dict(zip(unknown, values.tolist(), strict=True))
-        return [
-            self._sets[node][members].score if members in self._sets[node] else found[node, members]
-            for node, members in families
-        ]
-
-    def _unpacked(self, sets: Sequence[int]) -> BoolArray:
-        """Return sets × nodes."""
-        size = -(-len(self._columns) // 8)
-        packed = np.frombuffer(b"".join(members.to_bytes(size, "little") for members in sets), dtype=np.uint8)
-        bits = np.unpackbits(packed.reshape(len(sets), size), axis=1, bitorder="little")
-        return bits[:, : len(self._columns)].astype(np.bool_)
-
-    def _batch(self, families: Sequence[tuple[int, int]]) -> FamilyBatch:
-        nodes = np.array([node for node, _ in families], dtype=np.int64)
-        return self._batch_of(nodes, self._unpacked([members for _, members in families]))
-
-    def _batch_of(self, nodes: IntArray, parents: BoolArray) -> FamilyBatch:
-        of_columns = np.zeros((len(nodes), len(self.score.nodes)), dtype=np.bool_)
-        of_columns[:, self._columns] = parents
-        return FamilyBatch(self.score.nodes, self._columns[nodes], of_columns, self._types[nodes])
-
-
-def _noise(score: float) -> float:
-    """Return by how much rounding may change a score."""
-    return ROUNDING * max(1.0, abs(score)) if score > UNFIT else ROUNDING_OF_UNFIT
-
-
-def _mask(members: BoolArray) -> int:
-    """Return a number with a bit for each of the members."""
-    return sum(1 << int(place) for place in np.flatnonzero(members))
+        there = first + best
+        sets, values = current.sets.copy(), current.scores.copy()
+        sets[node], values[node] = found[best], of_node[best]
+        changed = np.arange(min(here, there), max(here, there))
+        sets[rest[changed]] = found[len(at) + changed - first]
+        values[rest[changed]] = of_passed[changed - first]
+        self.current = _State.of(np.insert(rest, there, node), sets, values)
