@@ -24,7 +24,6 @@ from sklearn.mixture import BayesianGaussianMixture
 import spbn
 from experiments.densities import without_ties
 from experiments.density_peers import gaussian_mixture
-from experiments.page import signed, table
 from experiments.sources import outer_folds, uci_classes, uci_names, uci_table
 from spbn.tables.reader import as_table
 from spbn.transforms import Margins
@@ -191,23 +190,7 @@ def packaged(name: str) -> pd.DataFrame:
 
 
 def render(results: pd.DataFrame, data: Path, out: Path) -> None:
-    """Write the tables: mean log-densities and ranks, and adjusted Rand indices."""
-    results = results.assign(value=results["loglik"] / results["rows"] / results["nodes"])
-    density = results.pivot_table(index="data", columns="method", values="value", aggfunc="mean")
-    methods = [name for name in METHODS if name in density.columns]
-    density = density[methods].dropna(axis=1, how="all")
-    ranks = density.dropna().rank(axis=1, ascending=False).mean()
-    lines = [
-        [name, *(signed(value) for value in row)]
-        for name, row in zip(density.index, density.to_numpy(), strict=True)
-    ]
-    lines.append(["mean rank", *(f"{ranks[name]:.2f}" for name in density.columns)])
-    (out / "densities.md").write_text(table(["table", *density.columns], lines), encoding="utf-8")
-    rand = results.pivot_table(index="data", columns="method", values="rand", aggfunc="mean")
-    rand = rand[[name for name in METHODS if name in rand.columns and name != "without a class"]]
-    shown = [
-        [name, *(signed(value) for value in row)]
-        for name, row in zip(rand.index, rand.to_numpy(), strict=True)
-    ]
-    shown.append(["mean", *(signed(value) for value in rand.mean())])
-    (out / "rand.md").write_text(table(["table", *rand.columns], shown), encoding="utf-8")
+    """Write the tables and figures."""
+    from experiments.figures.populations import draw
+
+    draw(results, out)

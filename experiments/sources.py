@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +15,10 @@ from sklearn.model_selection import KFold
 
 import spbn
 from experiments.procedures import Procedure
+from spbn.nodes import ProbabilityTable
 from spbn.pgmpy import from_pgmpy
+from spbn.rows.families import Configurations
+from spbn.tables.table import Variable
 
 #: The authors treat a column as constant if its variance is below this in some training rows.
 LEAST_VARIANCE = 1e-8
@@ -100,6 +105,33 @@ def gaussian_network(name: str) -> spbn.BayesianNetwork:
     with warnings.catch_warnings():  # what pgmpy warns about is not for us to fix
         warnings.simplefilter("ignore")
         return from_pgmpy(get_example_model(name.lower()))
+
+
+@cache
+def discrete_network(name: str) -> tuple[spbn.BayesianNetwork, Any]:
+    """Return one of the discrete networks of the bnlearn repository, and the model of pgmpy that it is."""
+    from pgmpy.utils import get_example_model
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = get_example_model(name)
+    cpds = {}
+    for table in model.cpds:
+        table.normalize()  # the files have seven digits
+        node, *parents = table.variables
+        levels = {v: tuple(map(str, table.state_names[v])) for v in table.variables}
+        given = tuple(Variable(parent, levels[parent]) for parent in parents)
+        numbers = np.arange(math.prod(len(levels[parent]) for parent in parents))
+        cpds[node] = ProbabilityTable(
+            node,
+            tuple(parents),
+            levels[node],
+            Configurations(given, numbers),
+            table.get_values().T,
+            np.full(len(levels[node]), 1.0 / len(levels[node])),
+        )
+    structure = spbn.Structure(list(cpds), list(model.edges()), "discrete")
+    return spbn.BayesianNetwork(structure, cpds), model
 
 
 def gaussian_train(data: Path, network: str, rows: int) -> pd.DataFrame:

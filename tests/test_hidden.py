@@ -90,15 +90,21 @@ def test_an_impossible_row_has_no_density_and_nothing_is_nan():
     assert cpds
 
 
-def test_the_density_integrates_to_one():
-    network, _ = hidden_and_seen()
-    rows = network.sample(4000, seed=0)
-    assert list(rows.columns) == ["x", "y", "v", "kind"]
-    values = np.linspace(-8.0, 8.0, 801)
-    structure = spbn.Structure(["x", "class"], [("class", "x")], {"x": "blend", "class": "discrete"})
-    seen = spbn.BayesianNetwork.fit(structure, populations(300))
-    alone = spbn.BayesianNetwork(structure, seen.cpds, hidden="class")
-    assert np.trapezoid(np.exp(alone.logpdf({"x": values})), values) == pytest.approx(1.0, abs=0.01)
+@pytest.mark.parametrize("margins", ["none", "yeo-johnson"])
+@pytest.mark.parametrize("node_type", ["lg", "curve", "blend", "ckde"])
+def test_the_density_sums_and_integrates_to_one(node_type, margins):
+    arcs = [("class", "x"), ("class", "kind")]
+    types = {"x": node_type, "kind": "discrete", "class": "discrete"}
+    seen = spbn.BayesianNetwork.fit(
+        spbn.Structure(list(types), arcs, types), populations(300), margins=margins
+    )
+    network = spbn.BayesianNetwork(seen.structure, seen.cpds, margins=seen.margins, hidden="class")
+    t = np.linspace(-25.0, 25.0, 200_001)  # tails are those of powers
+    values, slopes = np.sinh(t), np.cosh(t)
+    total = sum(np.exp(network.logpdf({"x": values, "kind": np.full(len(t), kind)})) for kind in ("a", "b"))
+    assert np.trapezoid(total * slopes, t) == pytest.approx(1.0, abs=1e-6)
+    drawn = network.sample(100, seed=0)
+    assert list(drawn.columns) == ["x", "kind"]
 
 
 def test_pit_values_of_drawn_rows_are_uniform_and_independent():

@@ -7,13 +7,16 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import multivariate_normal
+from scipy.stats import combine_pvalues, multivariate_normal
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
 import spbn
 from spbn.errors import ArgumentError, DataError
 from spbn.learning import hidden
+from spbn.nodes.families import FamilyScorer
+from spbn.rows.memory import MemoryRows
+from spbn.rows.partition import Partition
 from spbn.rows.store import FitSettings
 from spbn.scores.by_class import ByClass
 from spbn.tables.reader import as_table
@@ -50,8 +53,7 @@ def learned() -> tuple[spbn.BayesianNetwork, pd.DataFrame, np.ndarray]:
     return spbn.learn(data, model="gbn", hidden=3), data, z
 
 
-@pytest.mark.parametrize("seed", [0, 3])
-@pytest.mark.parametrize("number", [3, "auto"])
+@pytest.mark.parametrize(("number", "seed"), [(3, 0), (3, 3), ("auto", 0), ("auto", 2), ("auto", 3)])
 def test_three_networks_are_found(number, seed):
     data, z, best = three_networks(3000, seed)
     network = spbn.learn(data, model="auto", margins="auto", hidden=number)
@@ -164,6 +166,24 @@ def test_rows_are_scored_under_every_class_by_parameters_of_other_folds(learned)
         assert own == pytest.approx(score.local("b", ["a"], node_type), rel=1e-9)
 
 
+def test_leads_of_classes_are_combined_as_independent_tests_are(learned):
+    network, data, _ = learned
+    codes, table = network.classes(data)["class"].cat.codes.to_numpy().astype(np.int64), as_table(data)
+    score = ByClass(table, codes, folds=5)
+    rows = [np.flatnonzero(codes == k) for k in range(3)]
+    parts = [FamilyScorer(MemoryRows(Partition.folds(table.take(r), score.labels[r]))) for r in rows]
+    batch = score._checked([("b", ["a"], "curve"), ("c", [], "curve"), ("b", [], "lg")])
+    pvalues = np.exp(-np.stack([part.leads(batch) for part in parts]))
+    found = score.leads(batch)
+    assert np.isinf(found[2]).all()  # lines have no leads
+    checked = pvalues[:, :2].min(axis=0) > 1e-250
+    assert checked.sum() > 3
+    for family, column in np.argwhere(checked):
+        each = pvalues[:, family, column]
+        expected = -np.log(min(combine_pvalues(each).pvalue, 3 * each.min()))
+        assert found[family, column] == pytest.approx(expected, rel=1e-6, abs=1e-9)
+
+
 def test_a_family_that_a_class_cannot_fit_is_fitted_to_all_rows():
     rng = np.random.default_rng(0)
     codes = np.repeat([0, 1], 30)
@@ -199,16 +219,19 @@ def test_what_makes_no_sense_is_refused_before_anything_is_learned(options, erro
         spbn.learn(data, **options)
 
 
+def test_fewer_classes_than_were_asked_for_are_mentioned():
+    data = spbn.datasets.synthetic(101, seed=0)[["A"]]
+    with pytest.warns(UserWarning, match="5 classes of 20 rows or more were not found: the network has"):
+        network = spbn.learn(data, model="gbn", hidden=5)
+    found = 1 if network.hidden is None else len(network.class_variable.levels)
+    assert 1 <= found < 5
+
+
 def test_a_column_named_like_the_class_is_refused():
     data = spbn.datasets.synthetic(60, seed=0).rename(columns={"A": "class"})
     with pytest.raises(DataError, match="column 'class' has the name of the hidden class"):
         spbn.learn(data, hidden="auto")
     assert spbn.learn(data, model="gbn").hidden is None
-
-
-def test_rows_over_time_are_refused():
-    with pytest.raises(ArgumentError, match="hidden=2 is for rows that do not depend on each other"):
-        spbn.learn_dynamic(spbn.datasets.synthetic(60, seed=0), hidden=2)
 
 
 def test_a_learned_network_can_be_saved(learned, tmp_path):
@@ -263,6 +286,16 @@ def test_the_mixture_of_scikit_learn(learned):
     assert (alone.predict(data.to_numpy()) == 0).all()
 
 
+def test_the_mixture_of_scikit_learn_finds_the_number_of_classes_by_itself(learned):
+    _, data, z = learned
+    mixture = spbn.sklearn.SPBNMixture(model="gbn", margins="none")
+    assert mixture.get_params()["hidden"] == "auto"
+    assert spbn.sklearn.SPBNDensity().get_params()["hidden"] is None
+    labels = mixture.fit_predict(data)
+    assert mixture.n_classes_ == 3
+    assert adjusted_rand_score(z, labels) > 0.8
+
+
 def test_confidence_and_comparison_know_the_class(learned):
     _, data, _ = learned
     found = spbn.confidence(data, model="gbn", hidden=2, replicates=3)
@@ -270,6 +303,22 @@ def test_confidence_and_comparison_know_the_class(learned):
     assert "class" in set(found.arcs["source"])
     table = spbn.compare_models(data.iloc[:150, :2], folds=2, hidden=2)
     assert len(table) >= 4
+
+
+def test_kernels_sit_on_few_rows_while_classes_are_found(learned, monkeypatch):
+    _, data, _ = learned
+    settings = []
+
+    def noting(*arguments, **options):
+        settings.append(options["settings"])
+        return ByClass(*arguments, **options)
+
+    monkeypatch.setattr(hidden, "ByClass", noting)
+    monkeypatch.setattr("spbn.learning.settings.CENTRES", 70)
+    network = spbn.learn(data.iloc[:200, :2], model="auto", hidden=2)
+    assert settings
+    assert all(each.centres == 70 for each in settings)
+    assert network.hidden == "class"
 
 
 def test_a_large_table_is_divided_by_some_of_its_rows(monkeypatch):

@@ -22,6 +22,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 
@@ -46,10 +47,49 @@ MOST_ROWS = 3_000  # by which the number of classes and the start are chosen
 COMPONENTS_EACH = 3  # of a class, in mixtures whose components are merged
 ROUNDS = 6  # of new divisions, the first with a search
 LAST_ROUNDS = 4  # with all rows
-CHECKS = 3  # parts of the rows, each of which is predicted by classes of the others
+CHECKS = 5  # parts of the rows, each of which is predicted by classes of the others
+SURE = 1.645  # standard errors, which what that gains exceeds by chance in one case of twenty
 EM_STEPS = 100
+LEAST_SHARE = 1e-6  # of a class in a row, by which the classes of series begin
 LEAST_GAIN = 1e-7  # of a step, in nats for every row
 PATIENCE = 2  # numbers of classes that may be no better, before no more are tried
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of a table, in units whose rows share their class: a series, or a row by itself."""
+
+    table: Table
+    units: IntArray  # of every row, 0 to n - 1
+
+    @classmethod
+    def of(cls, table: Table, units: IntArray | None = None) -> Rows:
+        """Make units of equal labels of rows; without labels, of every row."""
+        found = np.arange(table.rows) if units is None else np.unique(units, return_inverse=True)[1]
+        return cls(table, found)
+
+    @property
+    def number(self) -> int:
+        """How many units there are."""
+        return int(self.units.max()) + 1
+
+    def only(self, chosen: IntArray) -> Rows:
+        """Return the rows of some units."""
+        rows = np.flatnonzero(np.isin(self.units, chosen))
+        return Rows.of(self.table.take(rows), self.units[rows])
+
+    def by_unit(self, terms: FloatArray) -> FloatArray:
+        """Add up what rows have: classes × rows to classes × units."""
+        out = np.zeros((len(terms), self.number))
+        for total, of_rows in zip(out, terms, strict=True):
+            np.add.at(total, self.units, of_rows)
+        return out
+
+    def first(self, codes: IntArray) -> IntArray:
+        """Return what units have, from what rows have."""
+        found = np.empty(self.number, dtype=np.int64)
+        found[self.units] = codes
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +107,7 @@ class Division:
     margins
         The transforms of the columns.
     log_joint
-        Out-of-fold log-density of every row and each class, in the units of the data: classes × rows.
+        Out-of-fold log-density of every unit of rows and each class, of the data: classes × units.
     penalty
         What an arc costs.
     """
@@ -86,7 +126,7 @@ class Division:
 
     @cached_property
     def logpdf(self) -> FloatArray:
-        """The out-of-fold log-density of every row."""
+        """The out-of-fold log-density of every unit of rows."""
         total: FloatArray = np.logaddexp.reduce(self.log_joint, axis=0)
         return total
 
@@ -101,7 +141,7 @@ class Division:
 
     @property
     def probabilities(self) -> FloatArray:
-        """Rows × classes."""
+        """Units × classes."""
         weights = relative_weights(self.log_joint, axis=0)
         return np.ascontiguousarray((weights / weights.sum(axis=0)).T)
 
@@ -135,7 +175,7 @@ class Model:
 
     def divide(
         self,
-        table: Table,
+        rows: Rows,
         codes: IntArray,
         structure: Structure,
         margins: Margins | None,
@@ -146,17 +186,23 @@ class Model:
 
         `search`: also find other arcs, beginning with those that are there.
         """
-        score = self.score(table, codes, margins)
+        score = self.score(rows, codes, margins)
         best = BestType(score, self.types, cost=score.penalty)
         structure = simplest(structure, self.types[0])
         structure = best.best_types(self.search(best, structure) if search else structure)
-        return evaluate(score, structure, table, margins)
+        return evaluate(score, structure, rows, margins)
 
-    def score(self, table: Table, codes: IntArray, margins: Margins | None) -> ByClass:
+    def score(self, rows: Rows, codes: IntArray, margins: Margins | None) -> ByClass:
         """Return the score of rows, in the units of the data, whose classes are known."""
-        rows = table if margins is None else margins.transformed(table)
-        folds = max(2, min(self.folds, int(np.bincount(codes).min())))
-        return ByClass(rows, codes, folds=folds, seed=self.seed, settings=self.settings, penalty=self.penalty)
+        return ByClass(
+            rows.table if margins is None else margins.transformed(rows.table),
+            codes,
+            folds=max(2, min(self.folds, int(np.bincount(rows.first(codes)).min()))),
+            seed=self.seed,
+            settings=self.settings,
+            penalty=self.penalty,
+            units=rows.units,
+        )
 
     def cost(self, table: Table) -> float:
         """Return what a less simple type costs."""
@@ -169,21 +215,22 @@ class Model:
 def evaluate(
     score: ByClass,
     structure: Structure,
-    table: Table,
+    rows: Rows,
     margins: Margins | None,
     independent: Sequence[str] = (),
 ) -> Division:
     """Evaluate all rows under each class."""
     families = structure.families()
-    log_joint = score.log_prior()
+    terms = np.zeros((score.number, rows.table.rows))
     dependent = [family for family in families if family.node not in independent]
     if dependent:
-        log_joint = log_joint + score.by_class(dependent).sum(axis=1)
+        terms += score.by_class(dependent).sum(axis=1)
     rest = [family for family in families if family.node in independent]
     if rest:
-        log_joint = log_joint + score.whole(rest).sum(axis=0)
+        terms += score.whole(rest).sum(axis=0)
     if margins is not None:
-        log_joint = log_joint + margins.log_slopes(table, structure.nodes).sum(axis=0)
+        terms += margins.log_slopes(rows.table, structure.nodes).sum(axis=0)
+    log_joint = score.log_prior() + rows.by_unit(terms)
     return Division(score.codes, structure, tuple(independent), margins, log_joint, score.penalty)
 
 
@@ -219,13 +266,13 @@ def require_room(table: Table, number: object, inputs: Sequence[str]) -> None:
         )
 
 
-def whole(table: Table, structure: Structure, model: Model, margins: Margins | None) -> Division:
+def whole(rows: Rows, structure: Structure, model: Model, margins: Margins | None) -> Division:
     """Return all rows in one class, with the best types of a structure's nodes."""
-    return model.divide(table, np.zeros(table.rows, dtype=np.int64), structure, margins)
+    return model.divide(rows, np.zeros(rows.table.rows, dtype=np.int64), structure, margins)
 
 
 def choose(
-    table: Table,
+    rows: Rows,
     number: int | str | None,
     model: Model,
     start: Structure,
@@ -238,69 +285,83 @@ def choose(
 
     The number of classes, and the start, are chosen by some of the rows if there are many.
     """
-    chosen = np.arange(table.rows)
-    if table.rows > MOST_ROWS:
-        chosen = np.sort(rng.choice(table.rows, MOST_ROWS, replace=False))
-    some = table.take(chosen)
-    zeros = np.zeros(some.rows, dtype=np.int64)
+    taken = np.arange(rows.table.rows)
+    if len(taken) > MOST_ROWS:
+        taken = np.sort(rng.choice(len(taken), MOST_ROWS, replace=False))
+    some, chosen = Rows.of(rows.table.take(taken), rows.units[taken]), np.unique(rows.units[taken])
+    zeros = np.zeros(some.table.rows, dtype=np.int64)
     alone = model.divide(some, zeros, start, margins, search=not start.arcs)
     tried = find_classes(some, None if number == "auto" else int(number or 1), model, alone, rng)
-    worth = {k: found.worth / some.rows for k, found in {1: alone, **tried}.items()}
+    worth = {k: found.worth / some.table.rows for k, found in {1: alone, **tried}.items()}
     if not tried:
         return None, worth
-    best = max(tried.values(), key=lambda each: each.worth)
-    helps = best.worth > alone.worth and (number != "auto" or is_confirmed(best, alone, some, model, rng))
-    if number == "auto" and not helps:
+    ranked: Iterator[Division] = iter(sorted(tried.values(), key=lambda each: -each.worth))
+    if number == "auto":
+        better = (each for each in ranked if each.worth > alone.worth)
+        ranked = (each for each in better if is_confirmed(each, alone, some, model, rng))
+    best = next(ranked, None)
+    if number != "auto" and (best is None or best.number != number):
+        found = "one class" if best is None else f"{best.number} classes"
+        warnings.warn(
+            f"{number} classes of {fewest_rows(len(some.table.names))} rows or more were not found: the "
+            f"network has {found}. Ask for fewer ({setting('hidden', 'auto')} finds out how many).",
+            stacklevel=6,
+        )
+    if best is None:
         return None, worth
-    codes = np.empty(table.rows, dtype=np.int64)
-    codes[chosen] = best.codes
-    rest = np.setdiff1d(np.arange(table.rows), chosen)
+    codes = np.empty(rows.number, dtype=np.int64)
+    codes[chosen] = some.first(best.codes)
+    rest = np.setdiff1d(np.arange(rows.number), chosen)
     if len(rest):
-        logs = _log_joint_of_others(best, some, table.take(rest), model)
+        logs = _log_joint_of_others(best, some, rows.only(rest), model)
         codes[rest] = draw_codes(replace(best, log_joint=logs).probabilities, rng)
-    return replace(best, codes=codes), worth
+    return replace(best, codes=codes[rows.units]), worth
 
 
 def is_confirmed(
-    division: Division, alone: Division, table: Table, model: Model, rng: np.random.Generator
+    division: Division, alone: Division, rows: Rows, model: Model, rng: np.random.Generator
 ) -> bool:
-    """Tell whether classes help to predict rows that had no part in finding them.
+    """Tell whether so many classes help to predict rows that had no part in finding them, beyond chance.
 
     Folds do not tell: a row's own fold is left out of the fit, but not of what the classes of others are.
     """
-    labels, gain = rng.permutation(table.rows) % CHECKS, 0.0
+    labels, gains = rng.permutation(rows.number) % CHECKS, np.zeros(rows.number)
     for check in range(CHECKS):
-        seen, others = table.take(labels != check), table.take(labels == check)
+        seen, others = (rows.only(np.flatnonzero(each)) for each in (labels != check, labels == check))
         again = best_division(seen, division.number, model, division.structure, rng, search=False)
-        if again is None:
-            return False
+        if again is None:  # which is to find one class
+            continue
         one = whole(seen, alone.structure, model, alone.margins)
         by_class, by_one = (_log_joint_of_others(each, seen, others, model) for each in (again, one))
-        gain += float((np.logaddexp.reduce(by_class, axis=0) - by_one[0]).sum())
-    return gain > 0.0
+        gains[labels == check] = np.logaddexp.reduce(by_class, axis=0) - by_one[0]
+    return float(gains.sum()) > SURE * math.sqrt(rows.number) * float(gains.std())
 
 
-def _log_joint_of_others(division: Division, some: Table, others: Table, model: Model) -> FloatArray:
-    """Return the log-density of other rows and each class, by densities of some rows: classes × rows."""
-    score, rows, slopes = model.score(some, division.codes, division.margins), others, np.zeros(others.rows)
+def _log_joint_of_others(division: Division, some: Rows, others: Rows, model: Model) -> FloatArray:
+    """Return the log-density of other units and each class, by densities of some: classes × units."""
+    score, table = model.score(some, division.codes, division.margins), others.table
     if division.margins is not None:
-        rows = division.margins.transformed(others)
-        slopes = division.margins.log_slopes(others, division.structure.nodes).sum(axis=0)
-    found = score.of_others(division.structure.families(), rows).sum(axis=1)
-    return found + score.log_prior()[:, :1] + slopes
+        table = division.margins.transformed(table)
+    terms = score.of_others(division.structure.families(), table).sum(axis=1)
+    if division.margins is not None:
+        terms += division.margins.log_slopes(others.table, division.structure.nodes).sum(axis=0)
+    return score.log_prior()[:, :1] + others.by_unit(terms)
 
 
 def find_classes(
-    table: Table, number: int | None, model: Model, whole: Division, rng: np.random.Generator
+    rows: Rows, number: int | None, model: Model, whole: Division, rng: np.random.Generator
 ) -> dict[int, Division]:
-    """Return the best division into each number of classes that was tried: one, or as many as help.
+    """Return the best division into each number of classes that was tried: as many as help, or one number.
 
-    `whole`: all rows in one class.
+    `number`: which, or the next that is possible. `whole`: all rows in one class.
     """
     found, misses, best = dict[int, Division](), 0, whole
-    most = min(MOST_CLASSES, most_classes(table.rows, len(table.names)))
-    for k in [number] if number is not None else range(2, most + 1):
-        division = best_division(table, k, model, best.structure, rng)
+    if number is not None:
+        fewer = (best_division(rows, k, model, whole.structure, rng) for k in range(number, 1, -1))
+        return {division.number: division for division in islice(filter(None, fewer), 1)}
+    most = min(MOST_CLASSES, most_classes(rows.table.rows, len(rows.table.names)))
+    for k in range(2, most + 1):
+        division = best_division(rows, k, model, best.structure, rng)
         if division is None:
             break
         found[k] = division
@@ -308,11 +369,23 @@ def find_classes(
         best = max(best, division, key=lambda each: each.worth)
         if misses >= PATIENCE:
             break
+    # Two classes of the best may be one that the starts of a smaller number have not led to.
+    (rng,) = rng.spawn(1)
+    while best.number > 2:
+        codes = merge(best.probabilities, best.number - 1).argmax(axis=1)[rows.units]
+        merged = model.divide(rows, codes, best.structure, best.margins)
+        merged = continue_from(merged, rows, model, rng, rounds=ROUNDS, search=True)
+        if not merged.worth > found[merged.number].worth:
+            break
+        found[merged.number] = merged
+        if not merged.worth > best.worth:
+            break
+        best = merged
     return found
 
 
 def best_division(
-    table: Table,
+    rows: Rows,
     number: int,
     model: Model,
     structure: Structure,
@@ -321,52 +394,62 @@ def best_division(
     search: bool = True,
 ) -> Division | None:
     """Divide rows into so many classes, as well as can be; None if some would be too small."""
-    margins, best = model.fit_margins(table), None
+    table, best = rows.table, None
+    margins = model.fit_margins(table)
     # Columns that are skewed as a whole may not be within classes, which the first starts show.
     for within_classes in (False, True):
         if within_classes:
             if margins is None or best is None or model.margins != "auto":
                 break
             margins = model.fit_margins(table, best.codes)
-        for codes in starts(table if margins is None else margins.transformed(table), number, rng):
-            if is_large_enough(table, codes, number):
-                found = model.divide(table, codes, structure, margins)
+        for found_by_row in starts(table if margins is None else margins.transformed(table), number, rng):
+            codes = rows.by_unit(np.log(np.maximum(found_by_row.T, LEAST_SHARE))).argmax(axis=0)[rows.units]
+            if is_large_enough(rows, codes, number):
+                found = model.divide(rows, codes, structure, margins)
                 best = found if best is None or found.worth > best.worth else best
-    return None if best is None else continue_from(best, table, model, rng, rounds=ROUNDS, search=search)
+    return None if best is None else continue_from(best, rows, model, rng, rounds=ROUNDS, search=search)
 
 
 def continue_from(
-    best: Division, table: Table, model: Model, rng: np.random.Generator, *, rounds: int, search: bool = False
+    best: Division, rows: Rows, model: Model, rng: np.random.Generator, *, rounds: int, search: bool = False
 ) -> Division:
     """Take turns at dividing rows and evaluating them, and return the best division."""
     current = best
     for turn in range(rounds):
-        codes = draw_codes(current.probabilities, rng)
-        if not is_large_enough(table, codes, current.number):
+        codes = draw_codes(current.probabilities, rng)[rows.units]
+        if not is_large_enough(rows, codes, current.number):
             break
-        current = model.divide(table, codes, current.structure, best.margins, search=search and turn == 0)
+        current = model.divide(rows, codes, current.structure, best.margins, search=search and turn == 0)
         best = max(best, current, key=lambda each: each.worth)
     return best
 
 
-def is_large_enough(table: Table, codes: IntArray, number: int) -> bool:
-    """Tell whether every class has the rows that it needs."""
-    return bool(np.bincount(codes, minlength=number).min() >= fewest_rows(len(table.names)))
+def is_large_enough(rows: Rows, codes: IntArray, number: int) -> bool:
+    """Tell whether every class has the rows that it needs, and more than one unit."""
+    smallest = np.bincount(codes, minlength=number).min()
+    of_units = np.bincount(rows.first(codes), minlength=number).min()
+    return bool(smallest >= fewest_rows(len(rows.table.names)) and of_units > 1)
 
 
 def finish(
-    table: Table,
+    rows: Rows,
     codes: IntArray,
     structure: Structure,
     model: Model,
     margins: Margins | None,
     rng: np.random.Generator,
+    *,
+    is_known: bool,
 ) -> Division:
-    """Divide all rows by a structure that was searched for, and free the nodes that no class helps."""
-    division = model.divide(table, codes, structure, margins)
-    division = continue_from(division, table, model, rng, rounds=LAST_ROUNDS)
-    codes = by_size(division.codes)
-    score, every = model.score(table, codes, margins), model.score(table, np.zeros_like(codes), margins)
+    """Divide all rows by a structure that was searched for, and free the nodes that no class helps.
+
+    `is_known`: their classes are known, and stay.
+    """
+    division = model.divide(rows, codes, structure, margins)
+    if not is_known:
+        division = continue_from(division, rows, model, rng, rounds=LAST_ROUNDS)
+        codes = by_size(rows.first(division.codes))[rows.units]
+    score, every = model.score(rows, codes, margins), model.score(rows, np.zeros_like(codes), margins)
     best, whole = (BestType(each, model.types, cost=each.penalty) for each in (score, every))
     plain = simplest(division.structure, model.types[0])
     gains = best.local_many(plain.families()) - whole.local_many(plain.families()) - score.penalty
@@ -376,7 +459,7 @@ def finish(
     types = {**best.best_types(plain).types}
     types |= {node: whole.best_types(plain).type(node) for node in independent}
     structure = Structure(plain.nodes, plain.arcs, types, inputs=plain.inputs)
-    return evaluate(score, structure, table, margins, independent)
+    return evaluate(score, structure, rows, margins, independent)
 
 
 def refine(
@@ -386,6 +469,7 @@ def refine(
     probabilities: FloatArray,
     settings: FitSettings,
     *,
+    units: IntArray | None = None,
     steps: int = EM_STEPS,
 ) -> dict[str, CPD]:
     """Fit lines and tables to all rows, each as far as it belongs to a class; the class is the last node.
@@ -394,31 +478,43 @@ def refine(
     as they help. They never make the rows less likely.
 
     `rows`: the rows, in the units of the densities, with a column for the class.
-    `probabilities`: how far rows belong to classes, rows × classes.
+    `probabilities`: how far units of rows belong to classes, units × classes; by default, every row is one.
     """
-    softened = _softened(cpds, rows, probabilities, settings)
+    every = Rows.of(rows, units)
+    softened = _softened(cpds, every, probabilities, settings)
     if any(NAME in cpd.parents and cpd is cpds[node] for node, cpd in softened.items()):
         return softened
     best, last = softened, -math.inf
     for _ in range(steps):
-        logs = BayesianNetwork(structure, softened, hidden=NAME).log_joint_of_columns(rows.columns[:-1])
+        network = BayesianNetwork(structure, softened, hidden=NAME)
+        columns = rows.select([variable.name for variable in network.variables]).columns
+        shares = network.log_shares
+        logs = shares + every.by_unit(network.log_joint_of_columns(columns) - shares)
         total = float(np.logaddexp.reduce(logs, axis=0).sum())
         if total < last + LEAST_GAIN * rows.rows:
             break
         best, last, weights = softened, total, relative_weights(logs, axis=0)
         weights /= weights.sum(axis=0)
-        if weights.sum(axis=1).min() < fewest_rows(len(structure.nodes) - 1):
+        if weights[:, every.units].sum(axis=1).min() < fewest_rows(len(structure.nodes) - 1):
             break
-        softened = _softened(softened, rows, weights.T, settings)
+        softened = _softened(softened, every, weights.T, settings)
     return best
 
 
 def _softened(
-    cpds: Mapping[str, CPD], rows: Table, probabilities: FloatArray, settings: FitSettings
+    cpds: Mapping[str, CPD], rows: Rows, probabilities: FloatArray, settings: FitSettings
 ) -> dict[str, CPD]:
-    """Fit densities that can be to weights of rows; the others stay the same objects."""
-    found = {node: fit_by_class(cpd, rows, NAME, probabilities, settings) for node, cpd in cpds.items()}
-    return {node: cpds[node] if new is None else new for node, new in found.items()}
+    """Fit densities that can be to weights of rows; the others stay the same objects.
+
+    The probability of a class is its share of all units.
+    """
+    sizes = np.bincount(rows.units)[:, None]
+    found = {}
+    for node, cpd in cpds.items():
+        weights = probabilities / sizes if node == NAME else probabilities
+        new = fit_by_class(cpd, rows.table, NAME, weights[rows.units], settings)
+        found[node] = cpd if new is None else new
+    return found
 
 
 def by_size(codes: IntArray) -> IntArray:
@@ -436,20 +532,20 @@ def draw_codes(probabilities: FloatArray, rng: np.random.Generator) -> IntArray:
     return np.minimum(codes, probabilities.shape[1] - 1)
 
 
-def starts(table: Table, number: int, rng: np.random.Generator) -> Iterator[IntArray]:
-    """Yield divisions of transformed rows into classes, by Gaussian mixtures.
+def starts(table: Table, number: int, rng: np.random.Generator) -> Iterator[FloatArray]:
+    """Yield probabilities of classes for transformed rows, rows × classes, by Gaussian mixtures.
 
     One of them has several components for every class, merged where they overlap most: a class need not be
     an ellipsoid.
     """
     features = _features(table)
     is_enough = table.rows / number > 2 * features.shape[1]
-    yield _components(features, number, "full" if is_enough else "tied", rng).argmax(axis=1)
-    yield _components(features, number, "diag", rng).argmax(axis=1)
+    yield _components(features, number, "full" if is_enough else "tied", rng)
+    yield _components(features, number, "diag", rng)
     several = COMPONENTS_EACH * number
     is_enough = table.rows / several > 2 * features.shape[1]
     found = _components(features, several, "full" if is_enough else "diag", rng)
-    yield merge(found, number).argmax(axis=1)
+    yield merge(found, number)
 
 
 def _components(features: FloatArray, number: int, kind: str, rng: np.random.Generator) -> FloatArray:

@@ -7,14 +7,15 @@ in Parquet files that are given by name.
 
 from __future__ import annotations
 
+import gc
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar, cast
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Literal, NamedTuple, ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -60,7 +61,11 @@ if TYPE_CHECKING:
     from spbn.graphs.dag import Arc
     from spbn.search import Step
 
+LONG = 1.0  # second, of a search that is worth cleaning up after
+
 T = TypeVar("T")
+R = TypeVar("R")
+P = ParamSpec("P")
 
 RULES = ("scott", "silverman")  # of bandwidths, where rows are elsewhere
 MOST_FOLDS = 100  # of such rows
@@ -132,11 +137,31 @@ class Extras(NamedTuple):
     split: Split | None = None
     #: Opens what the steps of the search are noted in, where that is not a checkpoint of its own.
     notes: Callable[[], Checkpoint] | None = None
+    units: IntArray | None = None  # labels of rows: those with the same one share a hidden class
+    classes: IntArray | None = None  # the hidden class of every row, if it is known
 
 
 NO_EXTRAS = Extras()
 
 
+def _letting_go(function: Callable[P, R]) -> Callable[P, R]:
+    """Free what a long search has remembered: stores of rows and their scorers know each other.
+
+    Python would notice in the end, but counts objects, of which these are few, and not their gigabytes.
+    """
+
+    @wraps(function)
+    def called(*arguments: P.args, **options: P.kwargs) -> R:
+        began = time.perf_counter()
+        result = function(*arguments, **options)
+        if time.perf_counter() - began > LONG:
+            gc.collect()
+        return result
+
+    return called
+
+
+@_letting_go
 def learn_network(data: RowsLike, settings: LearnSettings, extras: Extras = NO_EXTRAS) -> BayesianNetwork:
     """Learn a network with settings that have been checked."""
     if settings.missing == "impute" and not is_remote(data):
@@ -146,6 +171,7 @@ def learn_network(data: RowsLike, settings: LearnSettings, extras: Extras = NO_E
     return _learn_with_class(task) if settings.has_class else fit(task, search(task))
 
 
+@_letting_go
 def learn_structure(data: TableLike, settings: LearnSettings) -> Structure:
     """Return the structure that `learn` would, without anything else that a network has, which takes time."""
     if settings.missing == "impute" or settings.has_class:
@@ -241,8 +267,11 @@ class OddRows:
         """Return settings whose folds, if these are labels of rows, are those of the other rows."""
         if not len(self.numbers) or np.ndim(settings.folds) == 0:
             return settings
-        labels = np.asarray(settings.folds)
-        return settings.replace(folds=labels[self._others(len(labels))])
+        return settings.replace(folds=self.leave_out_of_labels(np.asarray(settings.folds)))
+
+    def leave_out_of_labels(self, labels: IntArray | None) -> IntArray | None:
+        """Return the labels of the other rows."""
+        return None if labels is None else labels[self._others(len(labels))]
 
     def _others(self, rows: int) -> IntArray:
         return np.setdiff1d(np.arange(rows), self.numbers)
@@ -257,6 +286,7 @@ def prepare_task(data: RowsLike, settings: LearnSettings, extras: Extras = NO_EX
     original: Table | None = None
     rows: Table | RemoteRows
     completions, split, odd = extras.completions, extras.split, NO_ODD_ROWS
+    units, classes = extras.units, extras.classes
     if is_remote(data):
         settings = remote_settings(settings)
         rows, margins = _open_rows(data, settings, extras.columns)
@@ -268,6 +298,7 @@ def prepare_task(data: RowsLike, settings: LearnSettings, extras: Extras = NO_EX
         rows = odd.leave_out(original)
         completions = [odd.leave_out(completion) for completion in completions]
         split = None if split is None else odd.leave_out_of_split(split)
+        units, classes = odd.leave_out_of_labels(extras.units), odd.leave_out_of_labels(extras.classes)
         settings = odd.leave_out_of_folds(settings)
         margins = fit_margins(settings.margins_name, rows)
         if margins is not None:
@@ -281,8 +312,8 @@ def prepare_task(data: RowsLike, settings: LearnSettings, extras: Extras = NO_EX
         assert isinstance(rows, Table)  # only these are split
         scored = rows.take(split.training)
         held_out = rows.take(split.validation) if len(split.validation) else None
-        scoring = settings.replace(folds=split.folds, validation=held_out)
-    done = extras._replace(completions=tuple(completions))
+        scoring = settings.replace(folds=split.folds, validation=held_out, hidden=None)
+    done = extras._replace(completions=tuple(completions), units=units, classes=classes)
     return Task(settings, resolved, done, began, original, odd, margins, rows, start, scored, scoring)
 
 
@@ -339,7 +370,10 @@ def remote_settings(settings: LearnSettings) -> LearnSettings:
     refused = {"algorithm": settings.algorithm_name == "pc", "hidden": settings.has_class, **is_given}
     for name, is_refused in refused.items():
         if is_refused:
-            raise ArgumentError(f"{argument(name)} can be given for tables in memory only: leave it out.")
+            raise ArgumentError(
+                f"{argument(name)} can be given for tables in memory only: leave it out, or pass some of the "
+                f"rows as a table."
+            )
     if isinstance(settings.start, Structure):
         raise ArgumentError(
             f"{argument('start')} must be a node type where rows are over workers, not a structure."
@@ -422,7 +456,7 @@ def make_score(rows: Table | RemoteRows, settings: LearnSettings) -> Score:
         return BGe(rows)
     make: Callable[..., Score] = partial(ValidatedLikelihood, validation=settings.held_out)
     if settings.held_out is None:
-        make = partial(CVLikelihood, penalty=settings.penalty)
+        make = partial(CVLikelihood, penalty=settings.penalty, centres=settings.score_settings.centres)
     return make(
         rows,
         folds=settings.folds,
@@ -652,27 +686,34 @@ def _learn_with_class(task: Task) -> BayesianNetwork:
     (rng,) = generator(settings.seed).spawn(1)
     model = hidden.Model(
         settings.node_types,
-        settings.fit_settings,
+        settings.score_settings,
         settings.penalty,
         int(cast("int", settings.folds)),
         settings.margins_name,
         int(rng.integers(1 << 31)),
         lambda score, start: quick(score, start).structure,
     )
+    units, known, worth = hidden.Rows.of(rows, task.extras.units), task.extras.classes, dict[int, float]()
+    alone: Found | None = None
+    codes, margins = known, task.margins
     try:
-        # Without a class, which numbers of classes are compared with; if there are many rows, by some.
-        is_compared = settings.hidden == "auto" and rows.rows <= hidden.MOST_ROWS
-        alone = search(task) if is_compared else None
-        start = task.start if alone is None else alone.structure
-        chosen, worth = hidden.choose(rows, settings.hidden, model, start, task.margins, rng)
-        if chosen is not None:
-            moved = rows if chosen.margins is None else chosen.margins.transformed(rows)
-            score = _spread(model.score(rows, chosen.codes, chosen.margins), moved, settings)
+        if known is None:
+            # Without a class, which numbers of classes are compared with; if there are many rows, by some.
+            is_compared = settings.hidden == "auto" and rows.rows <= hidden.MOST_ROWS
+            alone = search(task) if is_compared else None
+            start = task.start if alone is None else alone.structure
+            chosen, worth = hidden.choose(units, settings.hidden, model, start, task.margins, rng)
+            if chosen is not None:
+                codes, margins = chosen.codes, chosen.margins
+        if codes is not None:
+            moved = rows if margins is None else margins.transformed(rows)
+            score = _spread(model.score(units, codes, margins), moved, settings)
             simple = hidden.simplest(task.start, settings.node_types[0])
             alone_filled = task.extras._replace(completions=())  # classes are those of one filling of holes
-            again = replace(task, margins=chosen.margins, rows=moved, start=simple, extras=alone_filled)
+            again = replace(task, margins=margins, rows=moved, start=simple, extras=alone_filled)
             found = _search_by_score(again, BestType(score, settings.node_types, cost=model.cost(rows)))
-            division = hidden.finish(rows, chosen.codes, found.structure, model, chosen.margins, rng)
+            structure = found.structure
+            division = hidden.finish(units, codes, structure, model, margins, rng, is_known=known is not None)
             return fit(again, found._replace(structure=division.structure), division, worth)
     except LearningInterrupted:  # of one search among several
         raise KeyboardInterrupt from None
@@ -712,7 +753,11 @@ def fit(
         warnings.warn(f"the arc {source} → {target} is left out: {reason}", stacklevel=5)
     if division is not None:
         assert isinstance(task.rows, Table)
-        cpds = hidden.refine(structure, cpds, task.rows, division.probabilities, fit_settings)
+        if task.extras.classes is None:
+            units = task.extras.units
+            cpds = hidden.refine(
+                structure, cpds, task.rows, division.probabilities, fit_settings, units=units
+            )
     if task.extras.completions:
         cpds = pooled_over(task.extras.completions, structure, cpds, fit_settings)
     typical = dict[str, float]()

@@ -65,6 +65,7 @@ MODELS: dict[Model, tuple[str, ...]] = {
 PUBLISHED: tuple[Model, ...] = ("spbn", "gbn", "kdebn")
 #: The types that come first where a simple type is preferred; types of one's own come after lines.
 SIMPLICITY = {"lg": 0, "curve": 2, "ckde": 3, "blend": 4}
+CENTRES = 4_000  # of kernels, at most, while the score chooses node types
 TESTS: tuple[Test, ...] = get_args(Test)
 SCORES: tuple[ScoreName, ...] = get_args(ScoreName)
 
@@ -492,6 +493,11 @@ class LearnSettings:
         from spbn.rows.store import FitSettings
 
         return FitSettings(self.bandwidth, self.engine, self.smoothing)
+
+    @property
+    def score_settings(self) -> FitSettings:
+        """What scores of families depend on: kernels on few rows while the score chooses node types."""
+        return replace_fields(self.fit_settings, centres=CENTRES if self.chooses_types else None)
 
     def resolve(self, names: Sequence[str]) -> LearnSettings:
         """Return the same settings for columns of these names: with arcs in the place of patterns and tiers.

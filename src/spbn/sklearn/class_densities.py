@@ -109,10 +109,9 @@ class Augmented:
         while target in table.names:
             target = f"{target}_"
         names, limit = list(table.names), settings.max_parents
-        own = settings.replace(
-            required_arcs=[*_among(names, settings.required_arcs), *((target, name) for name in names)],
-            forbidden_arcs=_among(names, settings.forbidden_arcs),
-            tiers=_tiers_among(names, settings.tiers),
+        own = _known_of(names, settings)
+        own = own.replace(
+            required_arcs=[*own.required_arcs, *((target, name) for name in names)],
             max_parents=None if limit is None else limit + 1,
         )
         return cls(_learn(_with_class(table, target, labels, classes), own), target)
@@ -172,12 +171,7 @@ def _class_network(
         part = table.select(names)
         try:
             if structure is None:
-                own = settings.replace(
-                    required_arcs=_among(names, settings.required_arcs),
-                    forbidden_arcs=_among(names, settings.forbidden_arcs),
-                    tiers=_tiers_among(names, settings.tiers),
-                )
-                network = _learn(part, own)
+                network = _learn(part, _known_of(names, settings))
             else:
                 network = _refit(structure, part, settings)
         except (DataError, FitError):  # what could not be foreseen: there are simpler densities
@@ -207,9 +201,13 @@ def _among(names: Sequence[str], arcs: Any) -> list[Arc]:
     return [(source, target) for source, target in arcs if source in known and target in known]
 
 
-def _tiers_among(names: Sequence[str], tiers: Any) -> list[list[str]]:
-    known = set(names)
-    return [[name for name in tier if name in known] for tier in tiers]
+def _known_of(names: Sequence[str], settings: LearnSettings) -> LearnSettings:
+    """Return settings with the background knowledge of some columns alone."""
+    return settings.replace(
+        required_arcs=_among(names, settings.required_arcs),
+        forbidden_arcs=_among(names, settings.forbidden_arcs),
+        tiers=[[name for name in tier if name in names] for tier in settings.tiers],
+    )
 
 
 def informative(table: Table, fewest_different: int = 1) -> list[str]:

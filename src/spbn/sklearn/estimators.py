@@ -43,7 +43,7 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
     made from the settings of `learn`, and so are the descriptions of the parameters in the docstring.
     """
 
-    #: Parameters that are not arguments of `learn`, and their defaults.
+    #: Parameters that are not arguments of `learn`, and those with another default.
     _own: ClassVar[Mapping[str, object]] = {}
     #: Arguments of `learn` that are not parameters.
     _without: ClassVar[Collection[str]] = ()
@@ -195,7 +195,7 @@ class SPBNMixture(SPBNDensity):
     (150, 3)
     """
 
-    _defaults: ClassVar[Mapping[str, object]] = {"model": "auto", "margins": "auto", "hidden": "auto"}
+    _own: ClassVar[Mapping[str, object]] = {**SPBNDensity._own, "hidden": "auto"}
 
     @property
     def n_classes_(self) -> int:

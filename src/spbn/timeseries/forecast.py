@@ -244,19 +244,23 @@ def free_name(name: str, taken: Collection[str]) -> str:
 
 
 def simulate(
-    transition: BayesianNetwork, past: FloatArray, steps: int, rng: np.random.Generator
+    transition: BayesianNetwork,
+    past: FloatArray,
+    steps: int,
+    rng: np.random.Generator,
+    classes: FloatArray | None = None,
 ) -> FloatArray:
     """Draw the rows that follow: variables × steps × paths, in the units of the data; levels as codes.
 
     The past is variables × lags × paths, the oldest row first, in the same units. The variables are the nodes
-    of the transition network, in their order.
+    of the transition network, in their order. `classes`: the hidden class of every path, if there is one.
     """
-    names, (_, lags, paths) = transition.nodes, past.shape
+    names, (_, lags, paths) = [n for n in transition.nodes if n != transition.hidden], past.shape
     rows = np.concatenate([past, np.empty((len(names), steps, paths))], axis=1)
     places = lagged_places(names, lags)
     diverged = False
     for now in range(lags, lags + steps):
-        inputs = {}
+        inputs = {} if transition.hidden is None or classes is None else {transition.hidden: classes}
         for name in transition.inputs:
             place, lag = places[name]
             with np.errstate(over="ignore"):

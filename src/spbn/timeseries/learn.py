@@ -16,6 +16,8 @@ from spbn._base.checks import is_whole, whole
 from spbn.errors import ArgumentError, DataError, KnowledgeError, argument, in_python, quoted, setting
 from spbn.graphs.dag import Arc
 from spbn.io.checkpoint import Checkpoint, describe_work
+from spbn.joint import class_weights
+from spbn.learning import hidden
 from spbn.learning.learn import Extras, LearningInterrupted, learn_network
 from spbn.learning.settings import LearnSettings, shows_options
 from spbn.network import BayesianNetwork
@@ -54,7 +56,8 @@ def learn_dynamic(
     lags
         How many earlier rows a row may depend on. ``x[t-1]`` is the column x one row before.
     series
-        The column that tells several series apart. None: all rows are one series.
+        The column that tells several series apart. None: all rows are one series. With `hidden`, every series
+        has a class, and there must be several.
     time
         The column with the times of rows: numbers or dates, which increase in equal steps. A
         new series begins after a gap.
@@ -92,6 +95,7 @@ def learn_dynamic(
     present = [runs.windows(width) for width in (lags + 1, lags)]
     windows, first = (found[good[found].all(axis=1)] for found in present)
     _require_long_series(runs, lags, windows)
+    _require_many_series(runs, settings)
     required = [_named(arc, "required_arcs") for arc in settings.required_arcs]
     forbidden = [_named(arc, "forbidden_arcs") for arc in settings.forbidden_arcs]
     settings = settings.replace(required_arcs=required, forbidden_arcs=forbidden)
@@ -102,6 +106,7 @@ def learn_dynamic(
     _require_news(rows, table.names, lags)
     inputs = rows.names[len(table.names) :]
     began = clock.perf_counter()
+    of_row = runs.series_of_rows
 
     @cache
     def opened() -> tuple[Checkpoint, ...]:
@@ -115,26 +120,35 @@ def learn_dynamic(
     def combine(static: BayesianNetwork, transition: BayesianNetwork) -> DynamicNetwork:
         static = _with_given(static, settings, "forbidden_arcs", "tiers")
         transition = _with_given(transition, settings, "required_arcs", "forbidden_arcs", "tiers")
+        if transition.hidden is not None:  # the share of a class is that of series, not of rows
+            static = static.replace(cpds={**static.cpds, hidden.NAME: transition.cpds[hidden.NAME]})
         return DynamicNetwork(static, transition, lags, series=series, time=time, step=runs.step)
 
-    def learn_static(max_seconds: float | None) -> BayesianNetwork:
-        limited = resolved.replace(max_seconds=max_seconds)
-        return _learn_static(table, first, lags, limited, lambda: opened()[1])
+    def learn_static(max_seconds: float | None, transition: BayesianNetwork | None) -> BayesianNetwork:
+        limited, classes = resolved.replace(max_seconds=max_seconds), None
+        if transition is None or transition.hidden is None:
+            limited = limited.replace(hidden=None)
+        else:
+            columns = rows.select([variable.name for variable in transition.variables]).columns
+            terms = transition.log_joint_of_columns(columns) - transition.log_shares
+            weights = class_weights(transition.log_shares, terms, of_row[windows[:, 0]], runs.number)
+            classes = weights.argmax(axis=1)[of_row[first[:, 0]]]
+        return _learn_static(table, first, lags, limited, lambda: opened()[1], classes)
 
     try:
-        transition = _learn(rows, resolved, windows, inputs, lambda: opened()[0])
+        transition = _learn(rows, resolved, windows, inputs, lambda: opened()[0], units=of_row[windows[:, 0]])
     except LearningInterrupted as stop:
         found = stop.network
         at_once = 0.0 if settings.algorithm_name != "pc" else None
         raise LearningInterrupted(
             stop.search,
-            lambda: combine(learn_static(at_once), found()),  # type: ignore[arg-type, return-value]
+            lambda: combine(learn_static(at_once, None), found()),  # type: ignore[arg-type, return-value]
         ) from None
     left = settings.max_seconds
     if left is not None:
         left = max(0.0, left - (clock.perf_counter() - began))
     try:
-        static = learn_static(left)
+        static = learn_static(left, transition)
     except LearningInterrupted as stop:
         found = stop.network
         raise LearningInterrupted(stop.search, lambda: combine(found(), transition)) from None  # type: ignore[arg-type, return-value]
@@ -148,11 +162,6 @@ def _refuse_unsuited(settings: LearnSettings) -> None:
             f"{setting('missing', 'impute')} is for rows that do not depend on each other. Use "
             f"{setting('missing', 'drop')}, which leaves out rows that look back on a hole, or fill the "
             f"holes first, for example by interpolation."
-        )
-    if settings.has_class:
-        raise ArgumentError(
-            f"{setting('hidden', settings.hidden)} is for rows that do not depend on each other: leave it "
-            f"out."
         )
     if isinstance(settings.start, Structure):
         raise ArgumentError(f"{argument('start')} must be a node type here, not a structure.")
@@ -199,6 +208,16 @@ def _require_long_series(runs: Runs, lags: int, windows: IntArray) -> None:
         )
     if len(windows) < 2:
         raise DataError(f"at least 2 rows with {lags} rows before them are needed. Got {len(windows)}.")
+
+
+def _require_many_series(runs: Runs, settings: LearnSettings) -> None:
+    """Refuse classes of series where there are too few."""
+    least = 2 * settings.hidden if isinstance(settings.hidden, int) else 2
+    if settings.has_class and runs.number < least:
+        raise DataError(
+            f"with {setting('hidden', settings.hidden)}, every series has a class, and at least {least} are "
+            f"needed, told apart by the column {argument('series')}. Got {runs.number}."
+        )
 
 
 def _named(arc: object, what: str) -> Arc:
@@ -265,13 +284,17 @@ def _learn(
     windows: IntArray,
     inputs: Sequence[str],
     notes: Callable[[], Checkpoint],
+    *,
+    units: IntArray | None = None,
+    classes: IntArray | None = None,
 ) -> BayesianNetwork:
-    """Learn one of the two networks, with blocks of time as folds."""
+    """Learn one of the two networks, with blocks of time as folds; where series have classes, with series."""
     split = None
     if settings.score_name == "cv":  # the search looks at folds and validation rows
         split = blocked_split(windows, folds=settings.folds, validation=settings.held_out, seed=settings.seed)
     own = settings.replace(drop=(), discrete=(), missing="error")
-    extras = Extras(inputs=inputs, split=split, notes=None if settings.checkpoint is None else notes)
+    notes_or_none = None if settings.checkpoint is None else notes
+    extras = Extras(inputs=inputs, split=split, notes=notes_or_none, units=units, classes=classes)
     network = learn_network(rows, own, extras)
     recorded = {**network.record.settings, "missing": settings.missing}
     # Data has columns that no node needs: rows are recognised by the others.
@@ -280,16 +303,24 @@ def _learn(
 
 
 def _learn_static(
-    table: Table, windows: IntArray, lags: int, settings: LearnSettings, notes: Callable[[], Checkpoint]
+    table: Table,
+    windows: IntArray,
+    lags: int,
+    settings: LearnSettings,
+    notes: Callable[[], Checkpoint],
+    classes: IntArray | None,
 ) -> BayesianNetwork:
-    """Learn the network of the first rows: from all rows, as wherever a series begins."""
+    """Learn the network of the first rows: from all rows, as wherever a series begins.
+
+    `classes`: of the rows, if they have a hidden class.
+    """
     rows = lagged_table(table, windows, range(lags))
     lag_of = {lag_name(name, lag): lag for lag in range(lags) for name in table.names}
     into_past = [(a, b) for a in rows.names for b in rows.names if lag_of[a] < lag_of[b]]
     required = _in_every_row(settings.required_arcs, table.names, lags)
     forbidden = [*_in_every_row(settings.forbidden_arcs, table.names, lags), *into_past]
     own = settings.replace(required_arcs=required, forbidden_arcs=forbidden)
-    return _learn(rows, own, windows, (), notes)
+    return _learn(rows, own, windows, (), notes, classes=classes)
 
 
 def _with_given(network: BayesianNetwork, settings: LearnSettings, *names: str) -> BayesianNetwork:

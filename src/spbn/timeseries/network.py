@@ -9,13 +9,14 @@ import numpy as np
 
 from spbn import io
 from spbn._base import display
-from spbn._base.arrays import FloatArray, IntArray, Seed, generator
+from spbn._base.arrays import BoolArray, FloatArray, IntArray, Seed, generator
 from spbn._base.checks import is_number, is_whole, whole
 from spbn._base.files import ArrayReader, ArrayWriter, refuse
 from spbn._base.lazy import pd
 from spbn._deprecated import renamed
-from spbn.errors import DataError, GraphError, ModelFileError, SpbnError, quoted
-from spbn.joint import as_columns
+from spbn.errors import ArgumentError, DataError, GraphError, ModelFileError, SpbnError, quoted, setting
+from spbn.joint import as_columns, average_over_classes, class_weights
+from spbn.learning.hidden import draw_codes
 from spbn.network import BayesianNetwork, Network
 from spbn.tables.lags import Runs, lag_name, lagged_table, runs_of
 from spbn.tables.reader import as_table, by_row, frame_index
@@ -53,6 +54,11 @@ class DynamicNetwork(Network):
     step
         The interval between the times of rows.
 
+    With a hidden class, which both networks have then, a series belongs to one class as a whole. The density
+    of a row is that given all rows before it in its series, by which classes become more or less probable:
+
+        f(x_t | past) = Σ_k P(k | past) f(x_t | the last rows, k).
+
     Examples
     --------
     >>> import spbn
@@ -72,7 +78,7 @@ class DynamicNetwork(Network):
 
     def __post_init__(self) -> None:
         self.lags = lags = whole("lags", self.lags, 1)
-        names = self.nodes
+        hidden, names = self.hidden, tuple(n for n in self.transition.nodes if n != self.hidden)
         allowed = {lag_name(name, lag) for name in names for lag in range(1, lags + 1)}
         unknown = [name for name in self.transition.structure.inputs if name not in allowed]
         if unknown:
@@ -80,7 +86,9 @@ class DynamicNetwork(Network):
                 f"the inputs of the transition network must be its nodes up to {lags} rows before, such as "
                 f"{lag_name(names[0], 1)!r}. Got {quoted(unknown)}."
             )
-        _require_static(self.static, names, lags)
+        if self.static.class_variable != self.transition.class_variable:
+            raise GraphError("the networks must have the same hidden class, or none.")
+        _require_static(self.static, names, lags, hidden)
         keys = [name for name in (self.series, self.time) if name is not None]
         if set(keys) & set(names) or len(set(keys)) < len(keys):
             raise GraphError(f"series and time must be columns that are not nodes. Got {quoted(keys)}.")
@@ -95,6 +103,11 @@ class DynamicNetwork(Network):
     def nodes(self) -> tuple[str, ...]:
         return self.transition.nodes
 
+    @property
+    def hidden(self) -> str | None:
+        """The class of series, a node that no column of data holds; None without one."""
+        return self.transition.hidden
+
     def logpdf(self, data: Any) -> pd.Series[float] | FloatArray:
         """Log-density of every row given the rows before it in its series, in the order of the data.
 
@@ -106,9 +119,14 @@ class DynamicNetwork(Network):
         """Return what every variable contributes to the log-density of every row: rows × variables.
 
         The first `lags` rows of a series, and after a gap, are judged by the static network, given those
-        before them; all others by the transition network.
+        before them; all others by the transition network. A class of series takes what it costs to tell
+        which, given what was known before.
         """
         table, runs = self.read(data)
+        if self.hidden is not None:
+            terms = self._terms_by_class(table, runs)
+            terms[:, -1] = self._log_classes_before(terms, runs)
+            return average_over_classes(terms).T
         out = np.empty((len(self.nodes), table.rows))
         windows = runs.windows(self.lags + 1)
         if len(windows):
@@ -118,6 +136,70 @@ class DynamicNetwork(Network):
             if len(first):
                 out[:, first[:, 0]] = self._initial(table, first)
         return out.T
+
+    def classes(self, data: Any) -> pd.DataFrame:
+        """Return which class every series belongs to: the probability of each, and the most probable one.
+
+        There is a row for every series, and the rows of a series may have missing values: they tell nothing,
+        and neither do those that look back on them.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd, spbn
+        >>> rng = np.random.default_rng(0)
+        >>> walks = rng.standard_normal((20, 50))
+        >>> for t in range(1, 50):
+        ...     walks[:, t] += np.where(np.arange(20) < 8, 0.9, -0.5) * walks[:, t - 1]
+        >>> data = pd.DataFrame({"machine": np.repeat(np.arange(20), 50), "x": walks.ravel()})
+        >>> dynamic = spbn.learn_dynamic(data, series="machine", model="gbn", hidden=2)
+        >>> dynamic.classes(data)["class"].tolist().count("2")
+        8
+        """
+        if self.transition.class_variable is None:
+            raise ArgumentError(
+                f"the network has no hidden class: learn one with {setting('hidden', 'auto')}."
+            )
+        table, runs = self.read(data, holes=True)
+        found, variable = self._class_probabilities(table, runs), self.transition.class_variable
+        frame = pd.DataFrame(found, columns=list(variable.levels))
+        frame.index = pd.Index(runs.names, name=self.series)
+        frame[variable.name] = self.transition.as_data(variable, found.argmax(axis=1))
+        return frame
+
+    def _class_probabilities(self, table: Table, runs: Runs) -> FloatArray:
+        """Return the probability of every class given all rows of a series: series × classes."""
+        terms = self._terms_by_class(table, runs)[:, :-1].sum(axis=1)
+        return class_weights(self.transition.log_shares, terms, runs.series_of_rows, runs.number)
+
+    def _terms_by_class(self, table: Table, runs: Runs) -> FloatArray:
+        """Return the log-density of every variable and every class: classes × nodes × rows; 0 of the class.
+
+        Rows with holes, and those that look back on them, have 0.
+        """
+        levels = len(self.transition.log_shares)
+        out = np.zeros((levels, len(self.nodes), table.rows))
+        whole: BoolArray = np.isfinite(table.columns).min(axis=0)
+        windows = runs.windows(self.lags + 1)
+        windows = windows[whole[windows].all(axis=1)]
+        if len(windows):
+            rows = self._transition_rows(table, windows).columns
+            out[:, :-1, windows[:, 0]] = self.transition.terms_by_class(rows)[:, :-1]
+        for width in range(1, self.lags + 1):
+            first = runs.beginnings(width)
+            first = first[whole[first].all(axis=1)]
+            for level in range(levels if len(first) else 0):
+                out[level][:-1, first[:, 0]] = self._initial(table, first, level)
+        return out
+
+    def _log_classes_before(self, terms: FloatArray, runs: Runs) -> FloatArray:
+        """Return the log-probability of every class given the rows before in the series: classes × rows."""
+        prior, joint = self.transition.log_shares, terms[:, :-1].sum(axis=1)
+        out = np.empty_like(joint)
+        of_row = runs.series_of_rows[runs.order]
+        for rows in np.split(runs.order, np.flatnonzero(np.diff(of_row)) + 1):
+            before = np.cumsum(joint[:, rows], axis=1) - joint[:, rows] + prior
+            out[:, rows] = before - np.logaddexp.reduce(before, axis=0)
+        return out
 
     def lagged(self, data: Any) -> pd.DataFrame:
         """Return the rows as the transition network sees them: every row together with those before it.
@@ -146,12 +228,12 @@ class DynamicNetwork(Network):
         whole("n", n, 1)
         rng = generator(seed)
         drawn = self.static.draw(n, rng)
-        names = [lag_name(node, lag) for node in self.nodes for lag in reversed(range(self.lags))]
+        names = [lag_name(v.name, lag) for v in self.variables for lag in reversed(range(self.lags))]
         first = np.stack([self.static.in_data_units(name, drawn[name]) for name in names])
-        past = first.reshape(len(self.nodes), self.lags, n)
-        later = simulate(self.transition, past, max(0, steps - self.lags), rng)
+        past = first.reshape(len(self.variables), self.lags, n)
+        later = simulate(self.transition, past, max(0, steps - self.lags), rng, drawn.get(self.hidden or ""))
         rows = np.concatenate([past, later], axis=1)[:, :steps]
-        flat = rows.transpose(0, 2, 1).reshape(len(self.nodes), -1)
+        flat = rows.transpose(0, 2, 1).reshape(len(self.variables), -1)
         columns: dict[str, Any] = {}
         if self.series is not None or n > 1:
             columns[self.series or free_name("series", self.nodes)] = np.repeat(np.arange(1, n + 1), steps)
@@ -166,7 +248,7 @@ class DynamicNetwork(Network):
         ----------
         history
             Rows of one series or several; each is continued after its last row. Only its last `lags` rows
-            matter; values may be missing in those before.
+            matter, and all others only for a class of series; values may be missing in those before.
         steps
             How many rows to look ahead.
         n
@@ -198,8 +280,13 @@ class DynamicNetwork(Network):
         recent = [runs.order[runs.ends[k] - self.lags : runs.ends[k]] for k in last]
         _require_complete(table.take(np.concatenate(recent)), np.concatenate(recent))
         past = np.repeat(table.columns[:, np.stack(recent, axis=1)], n, axis=2)
-        values = simulate(self.transition, past, steps, generator(seed))
-        shape = (len(self.nodes), steps, len(last), n)
+        rng, classes = generator(seed), None
+        if self.hidden is not None:
+            of_last = runs.series_of_rows[np.stack(recent)[:, 0]]
+            weights = self._class_probabilities(table, runs)[of_last]
+            classes = draw_codes(np.repeat(weights, n, axis=0), rng).astype(np.float64)
+        values = simulate(self.transition, past, steps, rng, classes)
+        shape = (len(self.variables), steps, len(last), n)
         before = [runs.order[max(runs.starts[k], runs.ends[k] - SHOWN_HISTORY) : runs.ends[k]] for k in last]
         return Forecast(
             self.variables,
@@ -279,6 +366,11 @@ class DynamicNetwork(Network):
         return table, runs_of(data, series=self.series, time=self.time, step=self.step)
 
     def row_buffer(self) -> RowBuffer:
+        if self.hidden is not None:
+            raise ArgumentError(
+                "the classes of this network are those of whole series, and new rows are judged one by one: "
+                "learn a network without, or use its logpdf and classes."
+            )
         return RowBuffer(
             self.variables,
             self.lags,
@@ -290,17 +382,22 @@ class DynamicNetwork(Network):
 
     def _transition_rows(self, table: Table, windows: IntArray) -> Table:
         """Return the columns that the transition network needs, from windows of rows, the last row first."""
-        places = lagged_places(self.nodes, self.lags)
+        places = lagged_places([variable.name for variable in self.variables], self.lags)
         found = [places[variable.name] for variable in self.transition.variables]
         columns = np.stack([table.columns[place, windows[:, lag]] for place, lag in found])
         return Table.of(self.transition.variables, columns)
 
-    def _initial(self, table: Table, windows: IntArray) -> FloatArray:
-        """Contributions of the last row of windows at the beginning of runs: variables × windows."""
+    def _initial(self, table: Table, windows: IntArray, level: int | None = None) -> FloatArray:
+        """Contributions of the last row of windows at the beginning of runs: variables × windows.
+
+        `level`: that of the hidden class.
+        """
         lag = self.lags - windows.shape[1]  # of that row, to the last of the rows that the static network has
         rows = lagged_table(table, windows, range(lag, self.lags))
         moved = self.static.transformed(rows)
-        names = [lag_name(node, lag) for node in self.nodes]
+        if level is not None:
+            moved = self.static.with_class(moved, np.full(len(windows), level))
+        names = [lag_name(variable.name, lag) for variable in self.variables]
         by_node = np.stack([self.static.cpds[name].logpdf(moved) for name in names])
         return by_node + self.static.log_slopes(rows, names)
 
@@ -325,14 +422,14 @@ def _require_complete(recent: Table, rows: IntArray) -> None:
             )
 
 
-def _require_static(static: BayesianNetwork, names: tuple[str, ...], lags: int) -> None:
+def _require_static(static: BayesianNetwork, names: tuple[str, ...], lags: int, hidden: str | None) -> None:
     """Refuse a static network of other variables, or one in which a row depends on a later one."""
     lag_of = {lag_name(name, lag): lag for lag in range(lags) for name in names}
-    if set(static.nodes) != set(lag_of) or static.structure.inputs:
+    if {node for node in static.nodes if node != hidden} != set(lag_of) or static.structure.inputs:
         raise GraphError(
             f"the nodes of the static network must be {quoted(lag_of)}, without inputs. Got "
             f"{quoted(static.nodes)}."
         )
     for source, target in static.structure.arcs:
-        if lag_of[source] < lag_of[target]:
+        if source != hidden and lag_of[source] < lag_of[target]:
             raise GraphError(f"the static network has an arc into the past: {source} → {target}.")
