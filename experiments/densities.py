@@ -29,6 +29,7 @@ MODELS = {
     "SPBN": {"model": "spbn"},
     "blend": {"model": "blend"},
     "blend, margins": {"model": "blend", "margins": "yeo-johnson"},
+    "auto": {"model": "auto"},
 }
 METHODS = (*MODELS, *PEERS)
 #: Results of version 0.2, which are kept and not run again: what they are compared with, by their names.
@@ -42,13 +43,14 @@ PARTS = ("kernels", "linear", "curve", "local", "tails")
 VERSIONS = ("raw", "no ties")
 QUICK = ("Iris",)
 #: What a method costs, roughly, beside a KDEBN search; the order of the cells follows it.
-RELATIVE_COST = {"GBN": 0.01, "blend": 1.5, "blend, margins": 1.0, "vine, parametric": 4.0}
+RELATIVE_COST = {"GBN": 0.01, "auto": 0.5, "blend": 1.5, "blend, margins": 1.0, "vine, parametric": 4.0}
 #: Where a vine would take hours.
 TOO_LONG = {"Spambase", "Waveform-Noise", "Cardiotocography"}
 #: Folds that are run of tables with at least so many values; all methods but blends with margins run fewer.
 FEWER_FOLDS = {100_000: 1, 10_000: 2}
-FEWEST_FOLDS = 2  # of blends with margins
+FEWEST_FOLDS = 2  # of blends with margins and of the default model, which has no more
 COMPARED = "blend, margins"
+DEFAULT = "auto"
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,8 @@ def rounding_step(values: np.ndarray) -> float:
 
 
 def _folds(data: Path, name: str, version: str, method: str) -> int:
+    if method == DEFAULT:
+        return FEWEST_FOLDS
     values = uci_table(data, name).size
     folds = next((folds for size, folds in FEWER_FOLDS.items() if values >= size), OUTER_FOLDS)
     return max(folds, FEWEST_FOLDS) if method == COMPARED else folds

@@ -17,8 +17,8 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], *, left: int 
 
 
 def signed(value: float, decimals: int = 2) -> str:
-    """Write a number with its proper minus sign."""
-    return f"{value:,.{decimals}f}".replace("-", "−")
+    """Write a number with its proper minus sign; a dash if it is missing."""
+    return "–" if value != value else f"{value:,.{decimals}f}".replace("-", "−")
 
 
 def spread(values: pd.Series, decimals: int = 2) -> str:
@@ -29,8 +29,8 @@ def spread(values: pd.Series, decimals: int = 2) -> str:
 
 
 def change(value: float, decimals: int) -> str:
-    """Write a difference with its sign, plus or minus."""
-    return f"{value:+.{decimals}f}".replace("-", "−")
+    """Write a difference with its sign, plus or minus; a dash if it is missing."""
+    return "–" if value != value else f"{value:+.{decimals}f}".replace("-", "−")
 
 
 def place(value: float, low: float, high: float) -> str:

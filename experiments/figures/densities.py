@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.densities import BEFORE, COMPARED, FEWEST_FOLDS, PAPER, PARTS, RANKED, VERSIONS
+from experiments.densities import BEFORE, COMPARED, DEFAULT, FEWEST_FOLDS, PAPER, PARTS, RANKED, VERSIONS
 from experiments.figures.drawing import COLOURS, STYLE, save, save_critical_difference
 from experiments.page import change, signed, table
 from experiments.sources import OUTER_FOLDS, published_uci
@@ -33,39 +33,46 @@ def draw(results: pd.DataFrame, data: Path, out: Path) -> None:
 
 
 def beside_before(results: pd.DataFrame, version: str) -> pd.DataFrame:
-    """Return what blends with margins reach on the first two folds, before and now, and their weights."""
+    """Return what blends with margins reach on two folds, before and now, their weights, and the default."""
     chosen = results[(results["version"] == version) & (results["fold"] < FEWEST_FOLDS)]
-    before, now = (
+    before, now, default = (
         chosen[chosen["method"] == method].set_index(["data", "fold"])
-        for method in (COMPARED_BEFORE, COMPARED)
+        for method in (COMPARED_BEFORE, COMPARED, DEFAULT)
     )
     common = before.index.intersection(now.index)
     sizes = (now["rows"] * now["nodes"])[common].groupby(level="data").sum()
     columns = {
-        name: part.loc[common, "loglik"].groupby(level="data").sum() / sizes
-        for name, part in (("before", before), ("now", now))
+        name: part.reindex(common)["loglik"].groupby(level="data").sum(min_count=FEWEST_FOLDS) / sizes
+        for name, part in (("before", before), ("now", now), ("default", default))
     }
     return pd.DataFrame({**columns, **now.loc[common, list(PARTS)].groupby(level="data").mean()})
 
 
 def _before_table(results: pd.DataFrame, version: str) -> str:
     beside = beside_before(results, version)
-    gains = beside["now"] - beside["before"]
+    gains = {name: beside[name] - beside["before"] for name in ("now", "default")}
     rows = [
         [
             name,
             signed(found["before"], 3),
-            signed(found["now"], 3),
-            change(gains[name], 3),
+            *(
+                text
+                for column, of_column in gains.items()
+                for text in (signed(found[column], 3), change(of_column[name], 3))
+            ),
             *("–" if found[part] != found[part] else f"{100 * found[part]:.0f} %" for part in PARTS),
         ]
         for name, found in beside.iterrows()
     ]
-    better = int((gains > 0).sum())
-    rows.append(
-        [f"*mean; better on {better} of {len(beside)}*", "", "", change(gains.mean(), 3), *[""] * len(PARTS)]
+    means = (text for of_column in gains.values() for text in ("", change(of_column.mean(), 3)))
+    better = (
+        text
+        for of_column in gains.values()
+        for text in ("", f"{int((of_column > 0).sum())} of {int(of_column.notna().sum())}")
     )
-    return table(["table", "version 0.2", "now", "difference", *PARTS], rows)
+    rows.append(["*mean*", "", *means, *[""] * len(PARTS)])
+    rows.append(["*better on*", "", *better, *[""] * len(PARTS)])
+    return table(["table", "version 0.2", "blend", "gain", DEFAULT, "gain", *PARTS], rows)
 
 
 def from_uci(uci: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
