@@ -75,6 +75,7 @@ bench: $(STAMPS)/bench
 	$(BIN)/python benchmarks/compact.py
 	$(BIN)/python benchmarks/hybrid.py
 	$(BIN)/python benchmarks/queries.py
+	$(BIN)/python benchmarks/exact_inference.py
 	$(BIN)/python benchmarks/calibration.py
 	$(BIN)/python benchmarks/missing.py
 	$(BIN)/python benchmarks/confidence.py

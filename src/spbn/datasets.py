@@ -93,14 +93,13 @@ def synthetic_logpdf(data: Any) -> FloatArray:
     """
     a, b, c, d, e = as_table(data, names="ABCDE").columns
     log_b = np.logaddexp(_log_normal(b, -2.0, 1.0), _log_normal(b, 2.0, 1.0)) - math.log(2.0)
-    density: FloatArray = (
+    return (
         _log_normal(a, 6.0, 1.0)
         + log_b
         + _log_normal(c, a * b, 1.0)
         + _log_normal(d, 10.0 + 0.8 * c, 0.5)
         + _log_normal(e, _sigmoid(d), 0.5)
     )
-    return density
 
 
 def _descendants(

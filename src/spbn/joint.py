@@ -98,6 +98,13 @@ class Joint:
         return None if self.hidden is None else self.all_variables[-1]
 
     @property
+    def log_shares(self) -> FloatArray:
+        """The log-probability of every hidden class: classes × 1."""
+        assert self.class_variable is not None
+        levels = np.arange(len(self.class_variable.levels), dtype=np.float64)
+        return self.cpds[self.class_variable.name].logpdf_of_columns(levels[None])[:, None]
+
+    @property
     def inputs(self) -> tuple[str, ...]:
         """Names of the inputs that nodes need: columns that data must have, and that get no density."""
         return self.structure.used_inputs
@@ -128,13 +135,13 @@ class Joint:
     ) -> dict[str, FloatArray]:
         """Draw n rows in the units of the densities, discrete nodes as level codes; columns by node.
 
-        The inputs, in the same units, are `given`.
+        The inputs, in the same units, are `given`; so may be the hidden class.
         """
         rng = generator(seed)
         levels = {variable.name: variable.levels for variable in self.all_variables if variable.is_discrete}
         columns: dict[str, FloatArray] = dict(given or {})
         for node in self.order:
-            if node not in self._cpds:
+            if node not in self._cpds or node in columns:
                 continue
             parents = self.cpds[node].parents
             values = None
@@ -216,8 +223,17 @@ class Joint:
         columns, _ = self._moved(columns)
         return self._terms_by_class(columns).sum(axis=1)
 
+    def terms_by_class(self, columns: FloatArray) -> FloatArray:
+        """Return the log-density of every node and every class: classes × nodes × rows.
+
+        Columns are `variables` × rows, complete, in the units of the data.
+        """
+        columns, slopes = self._moved(columns)
+        terms = self._terms_by_class(columns)
+        return terms if slopes is None else terms + slopes
+
     def _terms_by_class(self, columns: FloatArray) -> FloatArray:
-        """Return the log-density of every node under every class: classes × nodes × rows."""
+        """Do the same for moved columns, without what margins add."""
         assert self.class_variable is not None
         number, rows = len(self.class_variable.levels), columns.shape[1]
         out = np.empty((number, len(self._cpds), rows))
@@ -348,6 +364,18 @@ def average_over_classes(terms: FloatArray) -> FloatArray:
     return out
 
 
+def class_weights(log_shares: FloatArray, terms: FloatArray, units: IntArray, number: int) -> FloatArray:
+    """Return the probability of every class given all rows of a unit: units × classes.
+
+    `terms`: what every row says about the classes, classes × rows. `units`: of every row, from 0 to a number.
+    """
+    logs = np.repeat(log_shares, number, axis=1)
+    for total, of_rows in zip(logs, terms, strict=True):
+        np.add.at(total, units, of_rows)
+    weights = relative_weights(logs, axis=0)
+    return np.ascontiguousarray((weights / weights.sum(axis=0)).T)
+
+
 def as_data(variable: Variable, values: FloatArray) -> Any:
     """Return values as they are in data: numbers, or categories."""
     if not variable.is_discrete:
@@ -389,7 +417,7 @@ def _checked_variables(structure: Structure, cpds: Mapping[str, CPD]) -> tuple[V
 
 def _require_hidden(structure: Structure, cpds: Mapping[str, CPD], hidden: str) -> None:
     """Refuse a hidden node that is not a table of probabilities without parents, the last of several."""
-    is_table = hidden in cpds and cpds[hidden].as_probability_table() is not None
+    is_table = hidden in cpds and cpds[hidden].variable.is_discrete
     if not is_table or structure.parents(hidden) or structure.nodes[-1] != hidden or len(structure.nodes) < 2:
         raise GraphError(
             f"the hidden node must be the last of several, discrete, and without parents. Got {hidden!r}."

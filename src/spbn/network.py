@@ -229,7 +229,8 @@ class BayesianNetwork(Joint, Network):
         """Log-density of every row: of a pandas frame, a Series with its index; of other data, an array.
 
         With ``missing="integrate"``, rows may have holes. The result is the log-density of the values that
-        are present: exact where nodes are linear Gaussian, and otherwise by simulation with this seed.
+        are present: exact where nodes are linear Gaussian or discrete, and otherwise by simulation with this
+        seed.
         """
         either("missing", missing, ("error", "integrate"))
         if missing == "error":
@@ -258,8 +259,9 @@ class BayesianNetwork(Joint, Network):
         n
             How many draws to make.
         method
-            "exact", "weighting", "smc", or "auto": exact where nodes are linear Gaussian, otherwise weighted
-            forward samples, and tempered sequential Monte Carlo where few of them carry all the weight.
+            "exact", "weighting", "smc", or "auto": exact where nodes are linear Gaussian or discrete;
+            elsewhere weighted forward samples, and tempered sequential Monte Carlo where
+            few of them carry all the weight.
         """
         return query(self, evidence, do=do, n=n, seed=seed, method=method)
 

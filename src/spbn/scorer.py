@@ -95,6 +95,8 @@ class RowScorer:
                 f"a scorer needs a BayesianNetwork or a DynamicNetwork. Got {type(network).__name__}: "
                 f"spbn.load_scorer reads a file."
             )
+        if network.is_dynamic and network.row_network.hidden is not None:
+            network.row_buffer()  # which says why not
         self._network = network.row_network
         self.variables, self.nodes = self._network.variables, self._network.nodes
         self._parser = RowParser(self.variables)

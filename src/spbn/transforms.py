@@ -254,8 +254,7 @@ def pays(gain: float, rows: int) -> bool:
 
 def _normal_logpdf(values: FloatArray, centre: FloatArray, scale: FloatArray) -> FloatArray:
     """Return the log-density of a normal distribution, but for a constant."""
-    logpdf: FloatArray = -0.5 * ((values - centre) / scale) ** 2 - np.log(scale)
-    return logpdf
+    return -0.5 * ((values - centre) / scale) ** 2 - np.log(scale)
 
 
 def require_kind(margins: object) -> None:

@@ -43,9 +43,16 @@ def test_levels_are_printed_with_their_probabilities(mixed, run):
     assert lines["mean"] == ["median", "5", "%", "95", "%"]
     worth = f"{posterior.effective_size:.0f}"
     assert f"method: {posterior.method}, {len(posterior.weights)} draws worth {worth} independent ones" in out
-    error = posterior.log_evidence_error
-    assert f"log-evidence: {posterior.log_evidence:.3f} ± {error:.3f}" in out
+    assert "\n  exact: town, size\n  forward: x, y, z\n" in out
+    assert (
+        f"log-evidence: {posterior.log_evidence:.3f}\n" in out
+    )  # sums over levels of what each makes of x>1
+    beyond = mixed_network("ckde").query({"z": (1, None)})
+    error = beyond.log_evidence_error
+    out = run("query", "m.spbn", "--given", "z>1")[1]
+    assert f"log-evidence: {beyond.log_evidence:.3f} ± {error:.3f}" in out
     printed = json.loads(run("query", "m.spbn", "--given", "x=1", "--json")[1])
+    assert printed["methods"] == dict(mixed_network("ckde").query({"x": 1.0}).methods)
     shares = mixed_network("ckde").query({"x": 1.0}).probabilities("town")
     assert printed["variables"]["town"] == {"probabilities": shares.to_dict()}
 

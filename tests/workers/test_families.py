@@ -63,6 +63,15 @@ def test_so_does_one_for_the_best_types(client, algorithm):
     assert there.open_directions() == here.open_directions()
 
 
+@pytest.mark.parametrize("settings", [{"hidden": 2}, {"hidden": 2, "model": "gbn", "margins": "none"}])
+def test_so_does_one_with_a_hidden_class(client, settings):
+    here, there = (spbn.learn(FRAME, client=c, **settings) for c in (None, client))
+    assert here.hidden == "class"
+    assert there == here
+    assert there.search == here.search
+    assert there.record.classes == here.record.classes
+
+
 def test_workers_know_the_leads(client):
     likelihood = spbn.scores.CVLikelihood(FRAME, penalty="auto")
     there = spread(client, as_table(FRAME), likelihood, _likelihood)

@@ -113,6 +113,7 @@ def test_learn_takes_files_and_dask_frames(tmp_path, client):
     ("settings", "message"),
     [
         ({"algorithm": "pc"}, "algorithm can be given for tables in memory only"),
+        ({"hidden": "auto"}, "hidden can be given for tables in memory only: .* pass some of the rows"),
         ({"engine": "exact"}, "engine can be given for tables in memory only"),
         ({"checkpoint": "run.jsonl"}, "checkpoint can be given for tables in memory only"),
         ({"missing": "impute"}, "missing must be one of 'error', 'drop'"),

@@ -74,14 +74,12 @@ def finite_log_density(values: FloatArray) -> FloatArray:
 
 def relative_weights(log_weights: FloatArray, *, axis: int = -1) -> FloatArray:
     """Return weights relative to the greatest along an axis; all are 0 where all logarithms are -inf."""
-    weights: FloatArray = np.exp(log_weights - greatest(log_weights, axis=axis))
-    return weights
+    return np.exp(log_weights - greatest(log_weights, axis=axis))
 
 
 def greatest(log_weights: FloatArray, *, axis: int = -1) -> FloatArray:
     """Return the greatest logarithm along an axis, which is kept; a finite number, even if all are -inf."""
-    top: FloatArray = np.maximum(log_weights.max(axis=axis, keepdims=True), LOG_ZERO)
-    return top
+    return np.maximum(log_weights.max(axis=axis, keepdims=True), LOG_ZERO)
 
 
 def generator(seed: Seed) -> np.random.Generator:

@@ -17,11 +17,9 @@ from spbn.errors import ArgumentError, argument, in_python
 T = TypeVar("T")
 
 
-def refuse(name: str, requirement: str, value: object, *, got: str | None = None) -> NoReturn:
+def refuse(name: str, requirement: str, value: object) -> NoReturn:
     """Raise the error for a value that is not what an argument must be."""
-    raise ArgumentError(
-        f"{argument(name)} must be {requirement}. Got {f'{value!r}' if got is None else got} instead."
-    )
+    raise ArgumentError(f"{argument(name)} must be {requirement}. Got {value!r} instead.")
 
 
 def is_whole(value: object, least: int | None = None, most: int | None = None) -> TypeGuard[int]:
@@ -66,10 +64,10 @@ def seconds(name: str, value: object) -> float | None:
     return value
 
 
-def fraction(name: str, value: float, requirement: str = "between 0 and 1") -> float:
+def fraction(name: str, value: float) -> float:
     """Return a number between 0 and 1, both excluded."""
     if not is_number(value) or not 0 < value < 1:
-        refuse(name, requirement, value)
+        refuse(name, "between 0 and 1", value)
     return value
 
 

@@ -17,7 +17,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from html import escape
 from typing import Any, Generic, Protocol, TypeVar, final
 
@@ -153,8 +153,10 @@ def _notebook_line(title: str, total: int | None) -> Iterator[Show]:
         handle.update(NOTHING, raw=True)
 
 
-@contextmanager
-def search_progress(shown: bool, patience: int) -> Iterator[Callable[[Any], None] | None]:
+Notice = Callable[[Any], None] | None  # takes what is done, or None where nothing is to be shown
+
+
+def search_progress(shown: bool, patience: int) -> AbstractContextManager[Notice]:
     """Give the `on_step` of a search that updates a progress line; None where nothing is to be shown."""
 
     def describe(step: Any) -> str:
@@ -162,19 +164,16 @@ def search_progress(shown: bool, patience: int) -> Iterator[Callable[[Any], None
         scores = f"score {step.score:.1f}, validation {step.validation_score:.1f}{misses}"
         return printable(f"step {step.number}: {scores}; {step.operator}")
 
-    with _line_progress(shown, describe) as on_step:
-        yield on_step
+    return _line_progress(shown, describe)
 
 
-@contextmanager
-def sweep_progress(shown: bool) -> Iterator[Callable[[Any], None] | None]:
+def sweep_progress(shown: bool) -> AbstractContextManager[Notice]:
     """Give the `on_sweep` of an order search that updates a progress line; None if nothing is to be shown."""
-    with _line_progress(shown, str) as on_sweep:
-        yield on_sweep
+    return _line_progress(shown, str)
 
 
 @contextmanager
-def _line_progress(shown: bool, describe: Callable[[Any], str]) -> Iterator[Callable[[Any], None] | None]:
+def _line_progress(shown: bool, describe: Callable[[Any], str]) -> Iterator[Notice]:
     """Give a function that describes what it is given in a progress line, which speaks of compiling, too."""
     if not shown:
         yield None

@@ -27,7 +27,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache, partial, wraps
 from typing import Any
 
 import numba
@@ -56,6 +56,20 @@ def compiled(*, fastmath: frozenset[str] = frozenset()) -> Callable[[Callable[..
     return partial(_cached, partial(numba.njit, nogil=True), fastmath)
 
 
+def by_name(function: Any) -> Callable[..., Any]:
+    """Make a Python function of a compiled one, for work that is sent to other processes.
+
+    What is sent of it is its name, and they find its machine code on disk. A compiled function would be sent
+    as it is, and compiled again by each of them.
+    """
+
+    @wraps(function.py_func)
+    def call(*arguments: Any) -> Any:
+        return function(*arguments)
+
+    return call
+
+
 def compiled_address(
     signature: Any, function: Callable[..., Any], *, fastmath: frozenset[str] = frozenset()
 ) -> int:
@@ -66,8 +80,7 @@ def compiled_address(
     with _announced({"dispatcher": function, "args": signature.args}):
         callback = _cached(partial(numba.cfunc, signature), fastmath, function)
     _kept.append(callback)
-    address: int = callback.address
-    return address
+    return callback.address
 
 
 _kept: list[Any] = []

@@ -39,7 +39,15 @@ from spbn.cli.sources import (
     with_points,
 )
 from spbn.errors import DataError, PackageError, argument, quoted, setting
-from spbn.tables.columns import categories, level_of, seems_dated, seems_dressed, seems_named
+from spbn.tables.columns import (
+    categories,
+    known_names,
+    level_of,
+    named,
+    seems_dated,
+    seems_dressed,
+    seems_named,
+)
 
 if TYPE_CHECKING:
     from spbn._base.arrays import BoolArray
@@ -258,10 +266,8 @@ def _read_frame(
             raise DataError(f"{source} is not {kind} file, or it is damaged ({reason}).") from None
     absent = [name for name in written if name not in frame.columns]
     if absent:
-        columns = "column" if len(absent) == 1 else "columns"
-        raise DataError(
-            f"{source} lacks the {columns} {quoted(absent)}. Its columns are {quoted(map(str, frame))}."
-        )
+        columns = named(absent, verb=False)
+        raise DataError(f"{source} lacks the {columns}. Its columns are {quoted(map(str, frame))}.")
     return frame
 
 
@@ -412,12 +418,7 @@ def _numbers_and_categories(
     source: Source, frame: pd.DataFrame, discrete: Sequence[str], can_drop: bool
 ) -> pd.DataFrame:
     """Return numbers as numbers and categories as they are, or name all columns that are neither."""
-    absent = [name for name in discrete if name not in frame.columns]
-    if absent:
-        raise DataError(
-            f"{argument('discrete')} names unknown columns: {quoted(absent)}. Those in use are "
-            f"{quoted(map(str, frame))}."
-        )
+    known_names("discrete", discrete, list(map(str, frame)), "Those in use are")
     converted: dict[str, pd.Series[Any]] = {}
     wrong: dict[str, str] = {}  # columns, and what is wrong with them
     where: set[int] = set()  # the rows with what is wrong

@@ -237,15 +237,9 @@ def confidence(
         raise ArgumentError("give --workers or --scheduler, not both: a scheduler has workers of its own.")
     inputs.require_least("--workers", workers)
     frame, settings = lesson.read()
+    settings |= {"replicates": replicates, "checkpoint": checkpoint, "progress": sys.stderr.isatty()}
     with options.client_of(None, scheduler) if scheduler else _processes(workers) as client:
-        found = spbn.confidence(
-            frame,
-            replicates=replicates,
-            client=client,
-            checkpoint=checkpoint,
-            progress=sys.stderr.isatty(),
-            **settings,
-        )
+        found = spbn.confidence(frame, client=client, **settings)
     document = _confidence_document(found)
     answer.give(lambda: document, lambda: _show_confidence(document))
     answer.write_rows("out", out, found.arcs, "arcs")

@@ -192,8 +192,7 @@ class Lesson:
     @property
     def discrete(self) -> list[str]:
         """The columns that hold categories, whatever they look like."""
-        names: list[str] = self.chosen["discrete"]
-        return names
+        return self.chosen["discrete"]
 
     @property
     def is_in_parts(self) -> bool:

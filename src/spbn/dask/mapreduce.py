@@ -50,8 +50,7 @@ class FoldAssignment:
         fraction, first = rng.random(), int(rng.integers(self.folds))
         order = rng.permutation(rows)
         held_out = math.floor(rows * self.validation + fraction)
-        labels: IntArray = np.where(order < held_out, self.folds, (order + first) % self.folds)
-        return labels
+        return np.where(order < held_out, self.folds, (order + first) % self.folds)
 
 
 @dataclass(frozen=True, eq=False)

@@ -324,10 +324,7 @@ class Spread(NamedTuple):
 
     def losses(self, exponents: FloatArray) -> FloatArray:
         """Return minus the log-likelihood of every transform, but for a constant."""
-        losses: FloatArray = (
-            0.5 * self.rows * np.log(self.squares / self.rows) - (exponents - 1.0) * self.slopes
-        )
-        return losses
+        return 0.5 * self.rows * np.log(self.squares / self.rows) - (exponents - 1.0) * self.slopes
 
 
 class TransformRequest(NamedTuple):

@@ -10,7 +10,7 @@ import glob
 import os
 import pickle
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -23,12 +23,14 @@ import numpy as np
 from spbn._base.arrays import FloatArray, IntArray
 from spbn._base.lazy import pd
 from spbn.dask.client import Executor
-from spbn.errors import ArgumentError, DataError, PackageError, argument, quoted, setting
+from spbn.errors import ArgumentError, DataError, PackageError, quoted, setting
 from spbn.tables.columns import (
     as_text,
     categories,
     how_to_drop,
     is_categorical,
+    known_names,
+    not_dropped,
     require_categories,
 )
 
@@ -248,7 +250,7 @@ def _of_files(
         except (OSError, pa.ArrowInvalid) as error:
             raise DataError(f"{path} is not a Parquet file: {error!s:.200}.") from None
     every = list(dict.fromkeys(name for schema, _ in found.values() for name in schema.names))
-    dropped = _known("drop", drop, every, "The files have")  # wherever they are: a file may lack them
+    dropped = known_names("drop", drop, every, "The files have")  # wherever they are: a file may lack them
 
     first: dict[str, str] = {}
     chunks: list[Chunk] = []
@@ -314,7 +316,7 @@ def _require_usable(where: str, name: str, kind: object, held: str | None) -> st
 
 def _discrete(what: str, kinds: Mapping[str, str], named: Sequence[str]) -> tuple[str, ...]:
     """Return the discrete columns: those that hold no numbers, and those that are named."""
-    wanted = _known("discrete", named, kinds, what)
+    wanted = known_names("discrete", named, kinds, what)
     return tuple(name for name, kind in kinds.items() if name in wanted or kind != NUMBERS)
 
 
@@ -355,28 +357,9 @@ def _held(parts: Sequence[Any], holder: Any, client: Any) -> tuple[HeldChunk, ..
     return tuple(HeldChunk(number, future.key, future) for number, future in enumerate(futures))
 
 
-def _known(option: str, given: str | Sequence[str], names: Iterable[str], what: str) -> list[str]:
-    """Return the names of columns that an option has; refuse those that there are not."""
-    wanted = [given] if isinstance(given, str) else list(given)
-    absent = [name for name in wanted if name not in names]
-    if absent:
-        raise DataError(
-            f"{argument(option)} names unknown columns: {quoted(absent)}. {what} {quoted(names)}."
-        )
-    return wanted
-
-
 def _kept(what: str, names: Sequence[str], drop: Sequence[str], only: Sequence[str] | None) -> list[str]:
-    """Return the names of the columns that are not dropped."""
-    dropped = _known("drop", drop, names, f"{what} has")
-    absent = [name for name in only or () if name not in names]
-    if absent:
-        raise DataError(f"{what} has no columns {quoted(absent)}. Its columns are {quoted(names)}.")
-    kept = [name for name in (names if only is None else only) if name not in dropped]
-    if not kept:
-        raise DataError(
-            f"{argument('drop')} names all columns, {quoted(names)}, which leaves none to use: drop fewer."
-        )
+    """Return the names of the columns that are not dropped, which must be distinct."""
+    kept = not_dropped(names, drop, only, f"{what} has")
     if len(set(kept)) < len(kept):
         raise DataError(f"column names must be distinct. {what} has {quoted(names)}.")
     return kept
@@ -490,5 +473,4 @@ def numbers(column: pd.Series[Any], name: str, where: str) -> FloatArray:
         )
     if column.dtype == np.float64:  # missing values are NaN already
         return column.to_numpy()
-    found: FloatArray = column.to_numpy(dtype=np.float64, na_value=np.nan)
-    return found
+    return column.to_numpy(dtype=np.float64, na_value=np.nan)

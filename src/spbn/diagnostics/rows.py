@@ -313,8 +313,7 @@ class UnusualRows:
     @property
     def logpdf(self) -> FloatArray:
         """Log-density of every row."""
-        total: FloatArray = self.contributions.sum(axis=1)
-        return total
+        return self.contributions.sum(axis=1)
 
     @property
     def left_out(self) -> bool:
@@ -427,7 +426,9 @@ def unusual_in_time(network: DynamicNetwork, data: Any, *, top: int = SHOWN_ROWS
     table, runs = network.read(data)
     contributions = finite_log_density(network.contributions(data))
     found = find_unusual(network.transition, gather_rows(network.transition, network.lagged(data)), top=0)
-    contributions[runs.windows(network.lags + 1)[:, 0]] = found.contributions
+    scoring = Scoring.AS_GIVEN if network.hidden is not None else found.scoring
+    if network.hidden is None:  # a class depends on other rows too
+        contributions[runs.windows(network.lags + 1)[:, 0]] = found.contributions
     place_in_run = np.empty(table.rows, dtype=np.int64)
     for start, end in zip(runs.starts, runs.ends, strict=True):
         place_in_run[runs.order[start:end]] = np.arange(end - start)
@@ -435,12 +436,13 @@ def unusual_in_time(network: DynamicNetwork, data: Any, *, top: int = SHOWN_ROWS
 
     def usual(row: int) -> Mapping[str, float]:
         lag = network.lags - 1 - int(place_in_run[row])
-        return found.typical if lag < 0 else {node: first[lag_name(node, lag)] for node in network.nodes}
+        names = {n: n if n == network.hidden else lag_name(n, lag) for n in network.nodes} if lag >= 0 else {}
+        return {node: first[name] for node, name in names.items()} or found.typical
 
     index = frame_index(data)
     labels = () if index is None else index
     rows = _least_likely(table, network.nodes, contributions, top, labels, usual)
-    return UnusualRows(rows, network.nodes, contributions, found.typical, found.scoring)
+    return UnusualRows(rows, network.nodes, contributions, found.typical, scoring)
 
 
 def _least_likely(

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from spbn._base.arrays import BoolArray, IntArray
+from spbn._base.arrays import IntArray
 from spbn.errors import KnowledgeError, argument, quoted
 from spbn.graphs.dag import Arc, arc_matrix, arc_pairs
 from spbn.graphs.patterns import is_pattern, matching_places
@@ -33,7 +33,8 @@ def resolve_arcs(
     if not tiers:
         return arc_pairs(names, required), arc_pairs(names, forbidden)
     tier_of = place_columns(names, tiers)
-    back = pointing_back(tier_of)
+    # [i, j]: both columns are in tiers, and that of j comes before that of i.
+    back = (tier_of[:, None] > tier_of[None, :]) & (tier_of[None, :] != NO_TIER)
     wrong = np.argwhere(required & back)
     if len(wrong):
         i, j = wrong[0].tolist()
@@ -97,9 +98,3 @@ def named_tiers(names: Sequence[str], tiers: Tiers) -> Tiers:
         tuple(name for name, number in zip(names, tier_of, strict=True) if number == wanted)
         for wanted in range(len(tiers))
     )
-
-
-def pointing_back(tier_of: IntArray) -> BoolArray:
-    """``[i, j]``: both columns are in tiers, and that of j comes before that of i."""
-    back: BoolArray = (tier_of[:, None] > tier_of[None, :]) & (tier_of[None, :] != NO_TIER)
-    return back

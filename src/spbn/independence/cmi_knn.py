@@ -157,8 +157,7 @@ def _standardised(table: Table, noise: FloatArray) -> Grid:
     """Return columns of standard deviation 1, rounded to a grid much finer than the noise."""
     columns = table.columns - table.columns.min(axis=1, keepdims=True)
     columns = columns / table.columns.std(axis=1, keepdims=True) + JITTER * noise
-    grid: Grid = np.rint(columns * (GRID / columns.max())).astype(np.int32)
-    return grid
+    return np.rint(columns * (GRID / columns.max())).astype(np.int32)
 
 
 @compiled()

@@ -76,8 +76,7 @@ class PartialCorrelation(IndependenceTest):
         unexplained, rank, _ = unexplained_shares(self._correlations, x, y, sets)
         from scipy.special import betainc  # not at the top: it takes a third of a second
 
-        pvalues: FloatArray = betainc((self.rows - lost - rank) / 2, 0.5, unexplained)
-        return pvalues
+        return betainc((self.rows - lost - rank) / 2, 0.5, unexplained)
 
 
 def correlations_of(columns: FloatArray) -> FloatArray:

@@ -252,8 +252,7 @@ def upper_tail(statistics: FloatArray, power_sums: FloatArray) -> FloatArray:
     from scipy.special import gammaincc  # not at the top: it takes a third of a second
 
     tails = gammaincc(1 / inverse_shapes, (statistics / scale)[:, None] / (means * inverse_shapes))
-    total: FloatArray = np.clip((weights * tails).sum(axis=1), 0.0, 1.0)
-    return total
+    return np.clip((weights * tails).sum(axis=1), 0.0, 1.0)
 
 
 @compiled()

@@ -22,6 +22,7 @@ import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray
 from spbn._base.jit import CONTRACT, REORDER, compiled
+from spbn.numerics.smooth import solve
 
 BLOCK = 128
 
@@ -127,21 +128,6 @@ def factorise(matrix: FloatArray, ridge: float) -> None:
                 row[i] = np.sqrt(max(row[i] + ridge - total, 0.5 * ridge))
 
 
-@compiled(fastmath=REORDER)
-def solve(factor: FloatArray, right: FloatArray) -> None:
-    """Replace the right side by the solution z of factor factorᵀ z = right."""
-    for i in range(len(right)):
-        row, total = factor[i, :i], 0.0
-        for k in range(i):
-            total += row[k] * right[k]
-        right[i] = (right[i] - total) / factor[i, i]
-    for i in range(len(right) - 1, -1, -1):
-        row, solved = factor[i, :i], right[i] / factor[i, i]
-        right[i] = solved
-        for k in range(i):
-            right[k] -= row[k] * solved
-
-
 @compiled()
 def sum_powers(matrix: FloatArray, out: FloatArray) -> None:
     """Write the traces of the first 8 powers of a symmetric matrix, given by its lower triangle.
@@ -223,10 +209,22 @@ def answer_questions(
     place = np.empty(len(columns), dtype=np.int64)
     place[asked] = np.arange(len(asked))
     coefficients = _regress(columns, variables, asked, condition, factor)
-    sums, squares = _multiply_residuals(
-        columns, variables, asked, condition, coefficients, place[x], place[y]
-    )
-    rows = columns.shape[1]
+    rows, features = columns.shape[1], variables.centres.shape[1]
+    given = np.empty((condition.centres.shape[1], BLOCK))
+    residuals = np.empty((len(asked), features, BLOCK))
+    products = np.empty((features * features, BLOCK))
+    # Sums and second moments of the products of residual features, for every question.
+    sums = np.zeros((len(x), features * features))
+    squares = np.zeros((len(x), features * features, features * features))
+    for first in range(0, rows, BLOCK):
+        width = min(BLOCK, rows - first)
+        _fill(columns, condition, 0, first, width, given)
+        for v in range(len(asked)):
+            _fill(columns, variables, asked[v], first, width, residuals[v])
+            subtract_combinations(coefficients[v], given, width, residuals[v])
+        for q in range(len(x)):
+            _multiply(residuals[place[x[q]]], residuals[place[y[q]]], width, products, sums[q])
+            add_products(products, products, width, True, squares[q])
     for q in range(len(x)):
         values[q] = (sums[q] * sums[q]).sum() * (rows / (rows - 1.0) ** 2)
         sum_powers(squares[q] / rows, power_sums[q])
@@ -254,38 +252,6 @@ def _regress(
         for f in range(features):
             solve(factor, coefficients[v, f])
     return coefficients
-
-
-@compiled()
-def _multiply_residuals(
-    columns: FloatArray,
-    variables: Features,
-    asked: IntArray,
-    condition: Features,
-    coefficients: FloatArray,
-    x: IntArray,
-    y: IntArray,
-) -> tuple[FloatArray, FloatArray]:
-    """Return sums and second moments of the products of residual features, for every question.
-
-    x and y are places in `asked`.
-    """
-    features = variables.centres.shape[1]
-    given = np.empty((condition.centres.shape[1], BLOCK))
-    residuals = np.empty((len(asked), features, BLOCK))
-    products = np.empty((features * features, BLOCK))
-    sums = np.zeros((len(x), features * features))
-    squares = np.zeros((len(x), features * features, features * features))
-    for first in range(0, columns.shape[1], BLOCK):
-        width = min(BLOCK, columns.shape[1] - first)
-        _fill(columns, condition, 0, first, width, given)
-        for v in range(len(asked)):
-            _fill(columns, variables, asked[v], first, width, residuals[v])
-            subtract_combinations(coefficients[v], given, width, residuals[v])
-        for q in range(len(x)):
-            _multiply(residuals[x[q]], residuals[y[q]], width, products, sums[q])
-            add_products(products, products, width, True, squares[q])
-    return sums, squares
 
 
 @compiled(fastmath=CONTRACT)
@@ -431,5 +397,4 @@ def _median_distance(columns: FloatArray) -> float:
 
 def _one_of_each_part(parts: int, rng: np.random.Generator) -> FloatArray:
     """Return a random number from each of the equal parts of [0, 1), in random order."""
-    numbers: FloatArray = (rng.permutation(parts) + rng.random(parts)) / parts
-    return numbers
+    return (rng.permutation(parts) + rng.random(parts)) / parts

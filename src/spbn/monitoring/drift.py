@@ -48,8 +48,7 @@ def bets() -> FloatArray:
 
     edges = ndtri(np.linspace(0.0, 1.0, CELLS + 1))
     drifted = [ndtr(edges - shift) for shift in SHIFTS] + [ndtr(edges / factor) for factor in FACTORS]
-    payments: FloatArray = frozen(CELLS * np.diff(np.array(drifted), axis=1))
-    return payments
+    return frozen(CELLS * np.diff(np.array(drifted), axis=1))
 
 
 def bin_counts(pit: FloatArray) -> FloatArray:
@@ -102,19 +101,8 @@ class DriftTest:
         pit, uniforms = frozen(pit), frozen(uniforms)
         first = 0
         while first < rows:
-            stop = _advance(
-                first,
-                self.rows,
-                pit,
-                uniforms,
-                bets(),
-                self._rate,
-                self.counts,
-                self.stakes,
-                self.sums,
-                self.starts,
-                statistic,
-            )
+            state = self.counts, self.stakes, self.sums, self.starts
+            stop = _advance(first, self.rows, pit, uniforms, bets(), self._rate, state, statistic)
             self.rows += stop - first
             first = stop
             if statistic[stop - 1] >= 1.0:
@@ -143,13 +131,11 @@ def _advance(
     uniforms: FloatArray,
     payments: FloatArray,
     rate: float,
-    counts: FloatArray,
-    stakes: FloatArray,
-    sums: FloatArray,
-    starts: IntArray,
+    state: tuple[FloatArray, FloatArray, FloatArray, IntArray],
     statistic: FloatArray,
 ) -> int:
     """Take rows from the first on, up to an alarm; return the number of the row after the last."""
+    counts, stakes, sums, starts = state
     variables, bins = counts.shape
     kinds, cells = payments.shape
     for row in range(first, pit.shape[1]):

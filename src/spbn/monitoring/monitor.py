@@ -359,8 +359,7 @@ class Monitor:
         columns = candidates[:, list(PROBED)]
         columns = np.where(np.isnan(columns), candidates[:, [0]], columns)
         contributions = self._network.contributions(Table.of(self._network.variables, columns))
-        total: FloatArray = finite_log_density(contributions).sum(axis=1)
-        return total
+        return finite_log_density(contributions).sum(axis=1)
 
     def _undo_if_refused(self, check: Callable[[], MonitorResult]) -> MonitorResult:
         """Check rows; if they are refused, it is as if they had never come."""

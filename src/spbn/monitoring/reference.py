@@ -155,8 +155,7 @@ def _log_survival(excesses: FloatArray, distances: FloatArray) -> FloatArray:
         likely = weights[i] > NEGLIGIBLE
         hazards = _cumulative_hazard(distances / scales[likely, None], shape)
         survival += weights[i, likely] @ np.exp(-hazards)
-    log_survival: FloatArray = np.log(np.maximum(survival, 1e-300))
-    return log_survival
+    return np.log(np.maximum(survival, 1e-300))
 
 
 def _cumulative_hazard(values: FloatArray, shape: float) -> FloatArray:

@@ -365,8 +365,7 @@ def _distances(points: FloatArray, values: FloatArray) -> FloatArray:
     ordered = np.sort(values)
     after = np.searchsorted(ordered, points).clip(1, max(1, len(ordered) - 1))
     left, right = ordered[after - 1], ordered[np.minimum(after, len(ordered) - 1)]
-    nearest: FloatArray = np.minimum(np.abs(points - left), np.abs(points - right))
-    return nearest
+    return np.minimum(np.abs(points - left), np.abs(points - right))
 
 
 def _draw_slices(ax: Axes, family: _Family) -> None:

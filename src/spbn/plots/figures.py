@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 BEFORE, AFTER, KNOWN = FILL, LINES[0], MISSING  # in the picture of a posterior
 BINS, PANELS, MOST_LEVELS = 40, 3, 20  # of a histogram, side by side, and of a panel
+ROW_HEIGHT = 2.4  # inches
 LONGEST_NAME = 36  # letters of a variable above its panel
 
 NAMED_STEPS = 24  # up to which the steps of a search are named below the axis
@@ -62,36 +63,24 @@ def plot_posterior(posterior: Posterior, variables: Sequence[str] | None = None)
     What is known is marked in red, and what was set from outside (`do`) is named so.
     """
     require_plot_packages()
-    from matplotlib import pyplot as plt
     from matplotlib.patches import Patch
 
     network = posterior.network
     chosen = chosen_variables(variables, network.nodes, "nodes of the network")
     prior = posterior.prior
-    columns = min(PANELS, len(chosen))
-    rows = math.ceil(len(chosen) / columns)
-    figure, axes = plt.subplots(rows, columns, figsize=(3.4 * columns, 2.4 * rows), squeeze=False)
+    figure, panels = _panels(chosen)
     by_name = {variable.name: variable for variable in network.all_variables}
-    for ax, name in zip(axes.flat, chosen, strict=False):
+    for ax, name in zip(panels, chosen, strict=True):
         mark = posterior.evidence.get(name, posterior.do.get(name))
         if by_name[name].is_discrete:
             _draw_levels(ax, posterior, by_name[name], prior[name], mark)
         else:
             before, after = np.asarray(prior[name], dtype=float), posterior.draws.get(name)
             _draw_numbers(ax, before, after, posterior.weights, mark)
-        ax.set_title(shortened(name, LONGEST_NAME), fontsize=9, loc="left")
-        ax.spines[["top", "right", "left"]].set_visible(False)
-        ax.set_yticks([])
-        ax.tick_params(labelsize=8)
-    for ax in axes.flat[len(chosen) :]:
-        ax.set_visible(False)
     words = {BEFORE: "expected", AFTER: "given what is known", KNOWN: "known"}
     if posterior.do:
         words[KNOWN] = "known, or set" if posterior.evidence else "set"
-    patches = [Patch(color=colour, label=label) for colour, label in words.items()]
-    figure.legend(handles=patches, loc="upper right", ncols=3, fontsize=8, frameon=False)
-    figure.tight_layout(rect=(0, 0, 1, 1 - 0.3 / (2.4 * rows)))
-    return figure
+    return _with_legend(figure, [Patch(color=colour) for colour in words], list(words.values()))
 
 
 def plot_classes(network: BayesianNetwork, data: Any, variables: Sequence[str] | None = None) -> Figure:
@@ -114,17 +103,13 @@ def plot_classes(network: BayesianNetwork, data: Any, variables: Sequence[str] |
     >>> figure = spbn.plots.plot_classes(network, data)
     """
     require_plot_packages()
-    from matplotlib import pyplot as plt
-
     table = as_table(data, variables=network.variables)
     found, weights = populations(network, table), class_probabilities(network, table)
     chosen = most_different(found, 2 * PANELS) or list(table.names[:1])
     if variables is not None:
         chosen = chosen_variables(variables, table.names, "columns of the network")
-    columns = min(PANELS, len(chosen))
-    rows = math.ceil(len(chosen) / columns)
-    figure, axes = plt.subplots(rows, columns, figsize=(3.4 * columns, 2.4 * rows), squeeze=False)
-    for ax, name in zip(axes.flat, chosen, strict=False):
+    figure, panels = _panels(chosen)
+    for ax, name in zip(panels, chosen, strict=True):
         column, levels = table.column(name), table.levels.get(name, ())
         edges = np.arange(len(levels) + 1) - 0.5
         if not levels:
@@ -136,15 +121,30 @@ def plot_classes(network: BayesianNetwork, data: Any, variables: Sequence[str] |
             ax.stairs(counts, edges, color=colour, label=label, linewidth=1.5)
         if levels:
             ax.set_xticks(range(len(levels)), [shortened(level, LONGEST_LABEL) for level in levels])
+    return _with_legend(figure, *panels[0].get_legend_handles_labels())
+
+
+def _panels(names: Sequence[str]) -> tuple[Figure, list[Axes]]:
+    """Return a figure with a panel for every variable, some of them side by side."""
+    from matplotlib import pyplot as plt
+
+    columns = min(PANELS, len(names))
+    rows = math.ceil(len(names) / columns)
+    figure, axes = plt.subplots(rows, columns, figsize=(3.4 * columns, ROW_HEIGHT * rows), squeeze=False)
+    for ax in axes.flat[len(names) :]:
+        ax.set_visible(False)
+    for ax, name in zip(axes.flat, names, strict=False):
         ax.set_title(shortened(name, LONGEST_NAME), fontsize=9, loc="left")
         ax.spines[["top", "right", "left"]].set_visible(False)
         ax.set_yticks([])
         ax.tick_params(labelsize=8)
-    for ax in axes.flat[len(chosen) :]:
-        ax.set_visible(False)
-    handles, labels = axes.flat[0].get_legend_handles_labels()
+    return figure, list(axes.flat[: len(names)])
+
+
+def _with_legend(figure: Figure, handles: Sequence[Any], labels: Sequence[str]) -> Figure:
+    """Draw a legend above all panels."""
     figure.legend(handles, labels, loc="upper right", ncols=len(labels), fontsize=8, frameon=False)
-    figure.tight_layout(rect=(0, 0, 1, 1 - 0.3 / (2.4 * rows)))
+    figure.tight_layout(rect=(0, 0, 1, 1 - 0.3 / figure.get_size_inches()[1]))
     return figure
 
 

@@ -257,6 +257,11 @@ def plot_structure(
     aside = max(1.0, 0.5 * ((NARROWEST_WITH_LEGEND if legend else NARROWEST) - (right - left)))
     ax.set_xlim(left - aside, right + aside)
     ax.set_ylim(bottom + 0.5, top - 0.5)
+    return _finished(ax, legend, made=made)
+
+
+def _finished(ax: Axes, legend: Sequence[Line2D], *, made: bool) -> Axes:
+    """Draw the legend, and make a figure of our own as large as the graph."""
     ax.set_axis_off()
     if legend:
         draw_legend(ax, "upper center", (0.5, 0.0), 4, handles=legend)
@@ -403,14 +408,7 @@ def plot_slices(network: DynamicNetwork, ax: Axes | None = None, *, slices: int 
         ax.text(k * (width + SLICE_GAP), -0.75, heading, ha="center", va="center", fontsize=9, color=FADED)
     ax.set_xlim(-0.5 * width - 2.0, (number - 1) * (width + SLICE_GAP) + 0.5 * width + 6.0)
     ax.set_ylim(ROW * (len(lines) - 1) + 0.6, -1.1)
-    ax.set_axis_off()
-    legend = _legend_lines(None, None, dashed)
-    if legend:
-        draw_legend(ax, "upper center", (0.5, 0.0), 4, handles=legend)
-    if made:
-        width, height = graph_inches(ax)
-        ax.figure.set_size_inches(width, height + (0.3 if legend else 0.0))  # type: ignore[union-attr]
-    return ax
+    return _finished(ax, _legend_lines(None, None, dashed), made=made)
 
 
 def _draw_arc_in_time(

@@ -265,8 +265,7 @@ def verdict_strip(found: pd.DataFrame, unusual: BoolArray, drifting: BoolArray) 
 def _depth(values: Any, lowest: float) -> FloatArray:
     """Return how far values are below 1 on a logarithmic axis that ends at the lowest: from 0 to 1."""
     numbers: FloatArray = np.asarray(values, dtype=np.float64)
-    depth: FloatArray = np.log(np.clip(numbers, lowest, 1.0)) / np.log(lowest)
-    return depth
+    return np.log(np.clip(numbers, lowest, 1.0)) / np.log(lowest)
 
 
 def _distinct(xs: FloatArray, ys: FloatArray) -> list[tuple[float, float]]:

@@ -492,17 +492,17 @@ def provenance_section(content: Content) -> h.Html:
         else f"{h.plural(record.rows, 'row')}, {h.plural(len(record.columns), 'column')}"
         + (f"; {h.plural(record.left_out, 'row')} with odd values left out" if record.left_out else "")
     )
-    defaults = _default_settings(record.settings.get("model"))
+    model = record.settings.get("model")
+    defaults = LearnSettings(
+        model=model if model in list(MODELS) else "spbn"
+    ).plain()  # `fit` has the paper's
     changed = [
         f"{name} = {shortened(_setting(value), LONGEST_SETTING)}"
         for name, value in record.settings.items()
         if name not in ("model", "seed") and (name not in defaults or value != defaults[name])
     ]
     if "model" in record.settings:
-        changed = [
-            f"model = {_setting(record.settings['model'])}",
-            *(changed or ["all others at their defaults"]),
-        ]
+        changed = [f"model = {_setting(model)}", *(changed or ["all others at their defaults"])]
     known = {
         "Data": size,
         "SHA-256 of the data": h.tag("code", record.data_hash) if record.data_hash else None,
@@ -515,11 +515,6 @@ def provenance_section(content: Content) -> h.Html:
     settings = h.details("All settings", h.table(["Setting", "Value"], rows)) if rows else ""
     shown = h.facts((name, text or UNKNOWN) for name, text in known.items())
     return h.card("provenance", "Provenance", hint, shown, settings)
-
-
-def _default_settings(model: Any) -> dict[str, object]:
-    """Return the settings of a model if nothing else is given; those of `fit` are the paper's."""
-    return LearnSettings(model=model if model in list(MODELS) else "spbn").plain()
 
 
 def _setting(value: Any) -> str:

@@ -121,9 +121,9 @@ def rows_in_time(network: DynamicNetwork, rows: int, seed: Seed) -> pd.DataFrame
     width = network.lags + 1
     drawn = network.sample(width, n=rows, seed=seed)
     columns = {
-        lag_name(name, lag): drawn[name].iloc[network.lags - lag :: width].array
+        lag_name(v.name, lag): drawn[v.name].iloc[network.lags - lag :: width].array
         for lag in range(width)
-        for name in network.nodes
+        for v in network.variables
     }
     return pd.DataFrame(columns)
 

@@ -10,7 +10,7 @@ import datetime
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any, NamedTuple, TypeGuard
 
@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from spbn._base.arrays import FloatArray, IntArray
 from spbn._base.lazy import nw, pd
-from spbn.errors import DataError, in_python, quoted, setting
+from spbn.errors import DataError, argument, in_python, quoted, setting
 
 # What columns hold that do not hold numbers; the keys are numpy's.
 DATES, LENGTHS = "dates or times", "lengths of time"
@@ -367,6 +367,38 @@ def named(names: Sequence[str], *, verb: bool = True) -> str:
     """Name columns at the beginning of a message."""
     plural = len(names) > 1
     return f"column{'s' if plural else ''} {quoted(names)}" + ((" are" if plural else " is") if verb else "")
+
+
+def known_names(
+    option: str, given: str | Sequence[str], known: Collection[str], there: str = "The data has"
+) -> list[str]:
+    """Return the names of columns that an option has, and refuse those that there are not."""
+    wanted = [given] if isinstance(given, str) else list(given)
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        raise DataError(
+            f"{argument(option)} names unknown columns: {quoted(unknown)}. {there} {quoted(known)}."
+        )
+    return wanted
+
+
+def not_dropped(
+    names: Collection[str],
+    drop: str | Sequence[str],
+    only: Sequence[str] | None = None,
+    there: str = "The data has",
+) -> list[str]:
+    """Return the names of the columns to use: all, or those that are named, without those to drop."""
+    dropped = known_names("drop", drop, names, there)
+    absent = [name for name in only or () if name not in names]
+    if absent:
+        raise DataError(f"{there} no columns {quoted(absent)}. Its columns are {quoted(names)}.")
+    kept = [name for name in (names if only is None else only) if name not in dropped]
+    if not kept:
+        raise DataError(
+            f"{argument('drop')} names all columns, {quoted(names)}, which leaves none to use: drop fewer."
+        )
+    return kept
 
 
 def how_to_drop(names: Sequence[str]) -> str:

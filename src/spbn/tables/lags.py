@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,29 @@ class Runs:
     @property
     def lengths(self) -> IntArray:
         return np.diff(self.ends, prepend=0)
+
+    @cached_property
+    def _codes(self) -> IntArray:
+        """The number of the series of every run."""
+        numbers = {name: number for number, name in enumerate(self.names)}
+        return np.array([numbers[name] for name in self.series], dtype=np.int64)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The series, each once."""
+        return tuple(dict.fromkeys(self.series))
+
+    @property
+    def number(self) -> int:
+        """How many series there are."""
+        return len(self.names)
+
+    @property
+    def series_of_rows(self) -> IntArray:
+        """The number of the series of every row."""
+        found = np.empty(len(self.order), dtype=np.int64)
+        found[self.order] = np.repeat(self._codes, self.lengths)
+        return found
 
     def windows(self, width: int) -> IntArray:
         """Return the rows of every window of successive rows: windows × width, the last row first."""

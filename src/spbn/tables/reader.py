@@ -5,7 +5,7 @@ Everything else in the package works on a `Table`: whatever the user passed has 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from spbn._base.arrays import BoolArray, FloatArray
 from spbn._base.checks import either
 from spbn._base.lazy import nw, pd
-from spbn.errors import DataError, argument, quoted, setting
+from spbn.errors import DataError, quoted, setting
 from spbn.tables.columns import (
     Categories,
     as_array,
@@ -24,9 +24,11 @@ from spbn.tables.columns import (
     how_to_drop,
     is_categorical,
     is_series,
+    known_names,
     name_them,
     named,
     named_by_text,
+    not_dropped,
     require_categories,
     to_floats,
 )
@@ -97,7 +99,7 @@ def as_table(
     if variables is not None:
         names = [variable.name for variable in variables]
     elif len(drop):
-        names = _not_dropped(list(data.names if isinstance(data, Table) else columns), drop)
+        names = not_dropped(list(data.names if isinstance(data, Table) else columns), drop)
     infers = training or levels == "infer"
     if isinstance(data, Table):
         table = data if names is None or data.names == tuple(names) else data.select(names)
@@ -145,9 +147,7 @@ def _stacked(
     Those of which the levels are known are discrete, and all others hold numbers. If `known` is None, columns
     tell what they are, unless that is said.
     """
-    chosen = [discrete] if isinstance(discrete, str) else list(discrete)
-    if known is None and columns:
-        _require_known("discrete", chosen, columns)
+    chosen = known_names("discrete", discrete, columns) if known is None and columns else ()
     if not columns or (names is not None and not names):
         raise DataError("the data has no columns." if not columns else "no columns are named.")
     if names is not None:
@@ -173,14 +173,6 @@ def _stacked(
             found[name] = to_floats(name, values, can_drop=can_drop)
     require_equal_lengths({name: len(column) for name, column in found.items()})
     return Table(tuple(found), np.ascontiguousarray(np.stack(list(found.values()))), levels)
-
-
-def _require_known(what: str, names: Sequence[str], known: Collection[str]) -> None:
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        raise DataError(
-            f"{argument(what)} names unknown columns: {quoted(unknown)}. The data has {quoted(known)}."
-        )
 
 
 def require_equal_lengths(lengths: dict[str, int]) -> None:
@@ -221,17 +213,6 @@ def _complete(table: Table, missing: str | None, min_rows: int) -> Table:
         needed = "1 row is" if min_rows == 1 else f"{min_rows} rows are"
         raise DataError(f"at least {needed} needed. Got {table.rows}.")
     return table
-
-
-def _not_dropped(names: list[str], drop: Sequence[str]) -> list[str]:
-    dropped = [drop] if isinstance(drop, str) else list(drop)
-    _require_known("drop", dropped, names)
-    kept = [name for name in names if name not in dropped]
-    if not kept:
-        raise DataError(
-            f"{argument('drop')} names all columns, {quoted(names)}, which leaves none to use: drop fewer."
-        )
-    return kept
 
 
 def _conforming(table: Table, expected: Sequence[Variable]) -> Table:
