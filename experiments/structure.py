@@ -41,7 +41,6 @@ OWN_LIMITS = {
     AVERAGED: (10, 2_000),
     "PC-RCoT": (64, 2_000),
     "auto, hill climbing": (50, 2_000),
-    "SPBN": (64, 10_000),
 }
 #: Methods that take minutes on large Gaussian tables: the nodes times rows from which on they learn from few.
 SLOW = {"SPBN": 400_000, "PC-RCoT": 80_000, "auto": 600_000, "BOSS, causal-learn": 1_000_000}

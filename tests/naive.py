@@ -520,8 +520,8 @@ def _em(z, shares, used, floors, drop=True):
     return (weights, means, covariances), used
 
 
-def best_graph(score, nodes, allowed=lambda node, parents: True):
-    """Return the best total score of all graphs of lines, by dynamic programming over the set of first nodes.
+def best_graph(score, nodes, allowed=lambda node, parents: True, node_type="lg"):
+    """Return the best total score of all graphs, by dynamic programming over the set of first nodes.
 
     `allowed`: tells whether a node may have these parents.
     """
@@ -534,7 +534,7 @@ def best_graph(score, nodes, allowed=lambda node, parents: True):
 
     def best_family(node, before):
         return max(
-            (score.local(node, parents) for parents in subsets(before) if allowed(node, parents)),
+            (score.local(node, parents, node_type) for parents in subsets(before) if allowed(node, parents)),
             default=-np.inf,
         )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import chain, combinations, pairwise
 from typing import Any, final
 
 import numpy as np
@@ -33,7 +33,6 @@ ROUNDING_OF_UNFIT = 1e-3  # the same, if a family that cannot be fitted is among
 RESTARTS_OF_SMALL, RESTARTS, RESTARTS_OF_LARGE = 25, 5, 2
 LARGE = 200  # nodes
 LEAST_LEAD = 4.0  # of a node that is worth a try as a further parent, in nats
-NO_LEAD = 0.5  # of a node without which a set of parents is certainly better
 AT_A_TIME = 2  # leads that are scored together, the best of which is taken if it helps
 FEW_CANDIDATES = 5  # of a node, of which all sets are scored: 32, about as many as trees would need
 UNKNOWN = -1  # a place in a table, of what has not been asked for yet
@@ -152,7 +151,6 @@ class GrowShrinkTrees:
         self._roots = np.full(n, UNKNOWN)
         #: All sets of parents of nodes with few candidates, the best first, as soon as they are needed.
         self._ranked: dict[int, IntArray] = {}
-        self._useless: dict[int, BoolArray] = {}  # by set, nodes that certainly do not raise its score
 
     @property
     def usual_restarts(self) -> int:
@@ -209,42 +207,21 @@ class GrowShrinkTrees:
         return found
 
     def _rank(self, nodes: IntArray) -> None:
-        """Score the sets of parents of nodes with few candidates; of equal ones, the smaller comes first.
-
-        A set is left out if one of its members is no lead, given the others: they alone are better.
-        """
+        """Score the sets of parents of nodes with few candidates; of equal ones, the smaller comes first."""
         new = [node for node in np.unique(nodes).tolist() if node not in self._ranked]
-        every: dict[int, list[int]] = {node: [] for node in new}
-        sets = self._find(new, self.required[new])
-        while sets:
-            self._find_leads(sets)
-            larger = dict[tuple[int, bytes], BoolArray]()
-            for place in sets:
-                node, parents = int(self._sets.all[place]["node"]), self._parents.all[place]
-                every[node].append(place)
-                for other in self._candidates[node][~parents[self._candidates[node]]]:
-                    with_other = parents.copy()
-                    with_other[other] = True
-                    larger[node, with_other.tobytes()] = with_other
-            kept = [
-                (node, parents) for (node, _), parents in larger.items() if self._may_be_best(node, parents)
-            ]
-            sets = self._find([node for node, _ in kept], [parents for _, parents in kept])
+        every, sets = list[int](), list[BoolArray]()
         for node in new:
-            places = np.array(every[node])
+            others = self._candidates[node][~self.required[node, self._candidates[node]]]
+            most = min(self._most - int(self.required[node].sum()), len(others))
+            for chosen in chain.from_iterable(combinations(others, size) for size in range(most + 1)):
+                parents = self.required[node].copy()
+                parents[list(chosen)] = True
+                every.append(node)
+                sets.append(parents)
+        found, owners = np.array(self._find(every, sets), dtype=np.int64), np.array(every)
+        for node in new:
+            places = found[owners == node]
             self._ranked[node] = places[np.argsort(-self.scores_of(places), kind="stable")]
-
-    def _may_be_best(self, node: int, parents: BoolArray) -> bool:
-        """Tell whether every member of a set is a lead, given the others, as far as that is known."""
-        if np.count_nonzero(parents) > self._most:
-            return False
-        for other in np.flatnonzero(parents & ~self.required[node]):
-            without = parents.copy()
-            without[other] = False
-            useless = self._useless.get(self._places.get((node, without.tobytes()), UNKNOWN))
-            if useless is not None and useless[other]:
-                return False
-        return True
 
     def _find(
         self,
@@ -315,9 +292,7 @@ class GrowShrinkTrees:
             of_others = leads[number, self._columns[others]]
             others = others[np.argsort(-of_others, kind="stable")]
             unknown = int(np.count_nonzero(of_others == math.inf))
-            judged, useful = (int(np.count_nonzero(of_others > least)) for least in (LEAST_LEAD, NO_LEAD))
-            if self._has_few[nodes[query]]:
-                self._useless[int(place)] = np.isin(np.arange(parents.shape[1]), others[useful:])
+            judged = int(np.count_nonzero(of_others > LEAST_LEAD))
             edges = sorted({0, *range(unknown, judged, AT_A_TIME), judged})
             before = self._members.count
             self._members.add(judged)[:] = others[:judged]
