@@ -368,6 +368,21 @@ def test_auto_climbs_over_arcs_alone_and_types_the_graph_of_pc():
     assert network.type_search is None
 
 
+def test_the_default_search_goes_on_where_it_was_killed(tmp_path):
+    frame = nonlinear_frame(100, 8, 2)  # so many columns that orders are drafted by quicker scores
+    whole = spbn.learn(frame, checkpoint=tmp_path / "whole.jsonl")
+    content = (tmp_path / "whole.jsonl").read_bytes()
+    ends = [number + 1 for number, byte in enumerate(content) if byte == ord("\n")]
+    assert len(ends) > 6
+    for cut in (ends[0], ends[3] + 5, ends[-2]):  # a line may be torn
+        path = tmp_path / f"{cut}.jsonl"
+        path.write_bytes(content[:cut])
+        network = spbn.learn(frame, checkpoint=path)
+        assert network == whole
+        assert network.search == whole.search
+        assert path.read_bytes() == content
+
+
 def test_an_order_search_resumes_from_its_checkpoint(tmp_path, monkeypatch):
     options = {"algorithm": "boss", "model": "gbn", "score": "cv", "penalty": 0.1}
     whole = spbn.learn(DATA, **options, checkpoint=tmp_path / "whole.jsonl")

@@ -57,6 +57,9 @@ def from_rows_elsewhere(**options):
 
 
 WAYS = {
+    "auto": (in_memory, {}),
+    "auto, hill climbing": (in_memory, {"algorithm": "hc"}),
+    "order search": (in_memory, {"model": "gbn", "algorithm": "boss"}),
     "gbn": (in_memory, {"model": "gbn"}),
     "spbn": (in_memory, QUICK),
     "blend": (in_memory, {"model": "blend", **QUICK}),
@@ -70,6 +73,8 @@ WAYS = {
     "multinet": (classifier("multinet"), {"model": "gbn", "margins": "none"}),
     "augmented": (classifier("augmented"), {"model": "gbn", "margins": "none"}),
     "rows": (from_rows_elsewhere, {"model": "gbn"}),
+    "order search over rows": (from_rows_elsewhere, {"model": "gbn", "algorithm": "boss"}),
+    "confidence of order searches": (replicates, {"model": "gbn", "algorithm": "boss"}),
 }
 
 
@@ -98,9 +103,10 @@ def test_no_arc_points_back(learn, options):
     "options",
     [
         {"model": "gbn"},
+        {"model": "gbn", "algorithm": "boss"},
         {"model": "gbn", "algorithm": "pc", "test": "plc", "alpha": 0.3},
     ],
-    ids=["hc", "pc"],
+    ids=["hc", "boss", "pc"],
 )
 def test_no_arc_points_back_whatever_the_tiers(options, data):
     numbers = data.draw(st.lists(st.integers(-1, 3), min_size=6, max_size=6))
@@ -112,7 +118,7 @@ def test_no_arc_points_back_whatever_the_tiers(options, data):
     assert learn_structure(frame, LearnSettings(forbidden_arcs=back, **options)) == structure
 
 
-@pytest.mark.parametrize("options", [{"model": "gbn"}, {"algorithm": "pc", "test": "rcot", **QUICK}])
+@pytest.mark.parametrize("options", [{}, {"model": "gbn"}, {"algorithm": "pc", "test": "rcot", **QUICK}])
 def test_tiers_of_mixed_tables(options):
     tiers = [["u", "a"], ["v", "w"], ["b", "c"]]
     arcs = spbn.learn(mixed_frame(150), tiers=tiers, **options).structure.arcs
@@ -195,7 +201,11 @@ def test_classes_with_few_columns_keep_the_order_of_those_that_they_have():
 def test_patterns_in_searches_themselves():
     score = spbn.scores.BIC(FRAME)
     start = spbn.Structure(FRAME.columns, types="lg")
-    found = spbn.search.hill_climb(score, start, types=["lg"], forbidden_arcs=[("*", "b")])
-    assert found.structure.dag.parents("b") == ()
+    for found in (
+        spbn.search.hill_climb(score, start, types=["lg"], forbidden_arcs=[("*", "b")]),
+        spbn.search.order_search(score, start, forbidden_arcs=[("*", "b")]),
+    ):
+        assert found.structure.dag.parents("b") == ()
+        assert found.structure.arcs
     test = spbn.independence.PartialCorrelation(as_table(FRAME))
     assert not spbn.search.pc(test, forbidden_edges=[("a", "*")]).pdag.directed[0].any()

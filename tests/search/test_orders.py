@@ -1,7 +1,6 @@
 import itertools
 import math
 
-import numba
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +9,9 @@ from hypothesis import strategies as st
 
 import spbn
 from spbn import Structure
+from spbn._base import jit
 from spbn.errors import ArgumentError
+from spbn.rows import memory
 from spbn.search import SearchInterrupted, order_search, orders
 from spbn.search import trees as growing
 from spbn.search.operators import constrain
@@ -211,21 +212,16 @@ def test_steps_lead_from_the_start_to_what_was_found():
     assert again == found
 
 
-def test_the_seed_decides_and_threads_do_not():
-    frame = random_network_frame(100, 6, 3)
-    likelihood = spbn.scores.CVLikelihood(frame, penalty=0.5)
-    threads = numba.get_num_threads()
-    results = []
-    try:
-        for count in (1, threads):
-            numba.set_num_threads(count)
-            score = spbn.scores.BestType(
-                spbn.scores.CVLikelihood(frame, penalty=0.5), cost=likelihood.penalty
-            )
-            results.append(order_search(score, Structure("abcdef"), seed=3))
-    finally:
-        numba.set_num_threads(threads)
-    assert results[0] == results[1]
+@pytest.mark.parametrize("nodes", [5, 9])  # all sets of parents are scored, or trees grow from quicker scores
+def test_the_number_of_threads_makes_no_difference(monkeypatch, nodes):
+    monkeypatch.setattr(memory, "MANY_ROWS", 0)
+    frame, found, used = nonlinear_frame(150, nodes, 3), [], []
+    for count in (1, 2, 3):
+        monkeypatch.setattr(jit, "thread_count", lambda count=count: used.append(count) or count)
+        network = spbn.learn(frame, seed=3)
+        found.append((network.search, network.structure, network.logpdf(frame).tolist()))
+    assert found[0] == found[1] == found[2]
+    assert set(used) == {1, 2, 3}
 
 
 def test_a_draft_comes_before_the_score_itself(monkeypatch):
