@@ -29,8 +29,8 @@ UNFIT = -1e12  # stands for the score of a family that cannot be fitted: it must
 #: Scores that differ by less, in nats or as a share of the score, are the same.
 ROUNDING = 1e-9
 ROUNDING_OF_UNFIT = 1e-3  # the same, if a family that cannot be fitted is among them
-#: Searches that are worth their time: of networks with few nodes, of others, and of those with many nodes.
-RESTARTS_OF_SMALL, RESTARTS, RESTARTS_OF_LARGE = 25, 5, 2
+#: Searches that are worth their time: of nodes with few candidates, of others, and of many nodes.
+RESTARTS_OF_FEW, RESTARTS, RESTARTS_OF_LARGE = 25, 5, 2
 LARGE = 200  # nodes
 LEAST_LEAD = 4.0  # of a node that is worth a try as a further parent, in nats
 AT_A_TIME = 2  # leads that are scored together, the best of which is taken if it helps
@@ -153,10 +153,17 @@ class GrowShrinkTrees:
         self._ranked: dict[int, IntArray] = {}
 
     @property
+    def is_small(self) -> bool:
+        """Whether all sets of first nodes can be gone through, and all families of nodes."""
+        return len(self._candidates) <= FEW_CANDIDATES + 1 and bool(self._has_few.all())
+
+    @property
     def usual_restarts(self) -> int:
         """How many searches are worth their time: more if all families are known after the first."""
+        if self.is_small:
+            return 1  # from the best order
         if self._has_few.all():
-            return RESTARTS_OF_SMALL
+            return RESTARTS_OF_FEW
         return RESTARTS if len(self._candidates) < LARGE else RESTARTS_OF_LARGE
 
     def room(self, node: int, order: IntArray) -> tuple[int, int]:
