@@ -384,20 +384,21 @@ def test_the_default_search_goes_on_where_it_was_killed(tmp_path):
 
 
 def test_an_order_search_resumes_from_its_checkpoint(tmp_path, monkeypatch):
+    frame = nonlinear_frame(100, 7)
     options = {"algorithm": "boss", "model": "gbn", "score": "cv", "penalty": 0.1}
-    whole = spbn.learn(DATA, **options, checkpoint=tmp_path / "whole.jsonl")
+    whole = spbn.learn(frame, **options, checkpoint=tmp_path / "whole.jsonl")
     header, *lines = (tmp_path / "whole.jsonl").read_text().splitlines(keepends=True)
     assert len(lines) > 3
     for cut in (0, 1, 3, len(lines)):
         path = tmp_path / f"{cut}.jsonl"
         path.write_text("".join([header, *lines[:cut]]))
-        assert spbn.learn(DATA, **options, checkpoint=path).search == whole.search
+        assert spbn.learn(frame, **options, checkpoint=path).search == whole.search
         assert path.read_text() == "".join([header, *lines])
     (tmp_path / "0.jsonl").write_text(header + '{"restart": 1}\n')
     with pytest.raises(CheckpointError, match="is damaged"):
-        spbn.learn(DATA, **options, checkpoint=tmp_path / "0.jsonl")
+        spbn.learn(frame, **options, checkpoint=tmp_path / "0.jsonl")
     with pytest.raises(CheckpointError, match=r"it was made with penalty=0\.1"):
-        spbn.learn(DATA, **(options | {"penalty": 0.2}), checkpoint=tmp_path / "whole.jsonl")
+        spbn.learn(frame, **(options | {"penalty": 0.2}), checkpoint=tmp_path / "whole.jsonl")
 
 
 def test_an_order_search_that_is_interrupted_offers_its_best(monkeypatch):
