@@ -13,6 +13,7 @@ from scipy import stats
 import spbn
 from mixed import mixed_frame, mixed_network
 from spbn import BayesianNetwork, Structure, io
+from spbn._base import files
 from spbn._base.files import ArrayReader, ArrayWriter
 from spbn.errors import ArgumentError, FitError, ModelFileError
 from spbn.io import cpd_from_record, cpd_to_record
@@ -337,10 +338,19 @@ def test_a_damaged_file_is_refused(tmp_path):
 
 def test_integers_that_would_fill_the_memory_are_refused(tmp_path, monkeypatch):
     small("ckde").save(tmp_path / "small.spbn")
-    monkeypatch.setattr(io, "SMALL_INFLATED", 1000)
+    with zipfile.ZipFile(tmp_path / "small.spbn") as archive:
+        inflated = sum(info.file_size for info in archive.infolist() if info.filename.endswith(".integers"))
+    monkeypatch.setattr(files, "ALWAYS", 1000)
     assert io.load(tmp_path / "small.spbn") == small("ckde")  # they shrink to a third, not to a hundredth
-    monkeypatch.setattr(io, "MOST_INFLATED", 1)
-    with pytest.raises(ModelFileError, match=r"its integers would take more than \d+ bytes of memory"):
+    monkeypatch.setattr(files, "FOR_EACH_BYTE", 1)
+    with pytest.raises(ModelFileError, match=r"it would take more than \d+ MB of memory"):
+        io.load(tmp_path / "small.spbn")
+    # They count even if nothing else does.
+    monkeypatch.setattr(files, "JSON_BYTE", 0)
+    monkeypatch.setattr(files, "JSON_MARKS", {})
+    monkeypatch.setattr(files, "FOR_EACH_BYTE", 0)
+    monkeypatch.setattr(files, "ALWAYS", io.INFLATED * inflated - 1)
+    with pytest.raises(ModelFileError, match=r"it would take more than \d+ MB of memory"):
         io.load(tmp_path / "small.spbn")
 
 

@@ -1,5 +1,6 @@
 """`learn` that runs out of time, is interrupted or killed: nothing is lost, and it goes on the same way."""
 
+import json
 import subprocess
 import sys
 
@@ -139,6 +140,85 @@ def test_a_checkpoint_of_other_work_is_refused(frame, options, message, tmp_path
     spbn.learn(FRAME, max_seconds=0, checkpoint=path, **model)
     with pytest.raises(CheckpointError, match=message):
         spbn.learn(frame, checkpoint=path, **options)
+
+
+def test_a_checkpoint_of_another_bandwidth_is_refused(tmp_path):
+    path = tmp_path / "run.jsonl"
+
+    def rule(factor):
+        return lambda rows: factor * np.atleast_2d(np.cov(rows.T))
+
+    given = {"model": "spbn", "max_seconds": 0, "checkpoint": path}
+    for bandwidth, other, message in (
+        ("scott", "silverman", "bandwidth='scott', and not with bandwidth='silverman'"),
+        (rule(0.1), rule(0.9), "it was made with bandwidth="),
+        ("scott", rule(0.1), "it was made with bandwidth='scott'"),
+    ):
+        path.unlink(missing_ok=True)
+        spbn.learn(FRAME, bandwidth=bandwidth, **given)
+        spbn.learn(FRAME, bandwidth=bandwidth, **given)
+        with pytest.raises(CheckpointError, match=message):
+            spbn.learn(FRAME, bandwidth=other, **given)
+
+
+@pytest.mark.parametrize("changed", [{"seed": None}, {"of another version": None}])
+def test_settings_that_differ_by_none_are_named(changed, tmp_path):
+    path = tmp_path / "run.jsonl"
+    spbn.learn(FRAME, max_seconds=0, checkpoint=path)
+    header = json.loads(path.read_text())
+    header["settings"] |= changed
+    path.write_text(json.dumps(header, ensure_ascii=False) + "\n")
+    (name,) = changed
+    with pytest.raises(CheckpointError, match=f"belongs to other work: it was made with {name}=None"):
+        spbn.learn(FRAME, checkpoint=path)
+
+
+@pytest.mark.parametrize("missing", ["missing", "twice", "changed", "swapped"])
+def test_lines_follow_each_other(missing, tmp_path):
+    """A search would go on from other steps, and find another network."""
+    path = tmp_path / "run.jsonl"
+    spbn.learn(FRAME, model="spbn", checkpoint=path)
+    first, second, third, *rest = path.read_text().splitlines(keepends=True)
+    changed = {
+        "missing": [first, third],
+        "twice": [first, second, second, third],
+        "changed": [first, second.replace('"misses": 0', '"misses":  0'), third],
+        "swapped": [first, third, second],
+    }
+    path.write_text("".join([*changed[missing], *rest]))
+    with pytest.raises(CheckpointError, match="does not follow the line before it"):
+        spbn.learn(FRAME, model="spbn", checkpoint=path)
+
+
+def test_one_run_at_a_time_writes_to_a_checkpoint(tmp_path):
+    path = tmp_path / "run.jsonl"
+    spbn.learn(FRAME, max_seconds=0, checkpoint=path)
+    before = path.read_bytes()
+    code = f"""
+import sys
+from pathlib import Path
+from spbn.io import checkpoint
+file = checkpoint._File.of(Path({str(path)!r}))
+print("has it", flush=True)
+sys.stdin.read()
+"""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", code], **pipes, text=True) as other:
+        assert other.stdout.readline() == "has it\n"
+        with pytest.raises(CheckpointError, match="is in use: another process writes its results to it"):
+            spbn.learn(FRAME, checkpoint=path)
+        assert path.read_bytes() == before
+        other.stdin.close()
+    assert spbn.learn(FRAME, checkpoint=path).search == WHOLE.search  # the lock ends with the process
+
+
+def test_what_another_process_wrote_is_not_overwritten(tmp_path):
+    """On a file system without locks."""
+    checkpoint = Checkpoint(tmp_path / "run.jsonl", {"work": "search"})
+    with (tmp_path / "run.jsonl").open("a") as stream:
+        stream.write("{}\n")
+    with pytest.raises(CheckpointError, match="was changed by another process"):
+        checkpoint.append({"result": 1})
 
 
 def test_labels_and_validation_rows_are_told_apart(tmp_path):

@@ -6,6 +6,7 @@ import pytest
 
 import spbn
 from spbn._base.arrays import generator
+from spbn.errors import DataError
 from spbn.learning import structural_em
 from spbn.tables.reader import as_table
 
@@ -144,3 +145,47 @@ def test_the_network_is_fitted_to_all_fillings():
         )
         for one in kernels.swapaxes(0, 1):
             np.testing.assert_allclose(one[~np.isnan(known)], known[~np.isnan(known)])
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"model": "gbn"}, {"model": "spbn"}, {"margins": "yeo-johnson"}], ids=str
+)
+def test_columns_that_are_constant_where_they_are_observed_are_named(given):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(100, 3)), columns=list("abc"))
+    frame["c"] = np.where(rng.random(100) < 0.3, np.nan, 5.0)
+    with pytest.raises(
+        DataError, match="column 'c' is constant, which leaves nothing to learn: leave it out"
+    ):
+        spbn.learn(frame, missing="impute", **given)
+    levels = frame.assign(c=pd.Series(["x"] * 100).mask(rng.random(100) < 0.3))
+    with pytest.raises(DataError, match="column 'c' is constant"):
+        spbn.learn(levels, missing="impute", **given)
+
+
+@pytest.mark.parametrize("margins", ["none", "yeo-johnson"])
+def test_the_normal_distribution_leaves_out_columns_that_do_not_vary(margins):
+    """As some may not where values are hidden, or among the rows that it is estimated from."""
+    columns = np.random.default_rng(1).normal(size=(3, 50))
+    columns[1] = 4.0
+    columns[:, ::5] = np.nan
+    table = as_table(pd.DataFrame(columns.T), training=True, missing="keep")
+    for filled in structural_em._from_normal(table, margins, 2, generator(0)):
+        assert (filled.columns[1] == 4.0).all()
+        np.testing.assert_array_equal(filled.columns[:, 1], columns[:, 1])
+        assert len(np.unique(filled.columns[0])) == 50
+    alone = structural_em._from_normal(table.select(["1"]), margins, 2, generator(0))
+    assert all((filled.columns == 4.0).all() for filled in alone)
+
+
+@pytest.mark.parametrize("model", ["auto", "spbn", "gbn"])
+def test_discrete_tables_need_no_complete_rows(model):
+    rng = np.random.default_rng(0)
+    first = rng.choice(["x", "y"], 200).astype(object)
+    frame = pd.DataFrame({"p": first, "q": first, "r": rng.choice(["u", "v"], 200).astype(object)})
+    frame.loc[::2, "p"], frame.loc[1::4, "q"], frame.loc[3::4, "r"] = None, None, None
+    assert not frame.notna().all(axis=1).any()
+    frame.loc[1::8, "q"] = first[1::8]
+    network = spbn.learn(frame, missing="impute", model=model, seed=1)
+    assert frozenset("pq") in {frozenset(arc) for arc in network.structure.arcs}
+    assert np.isfinite(network.logpdf(frame.dropna())).all()

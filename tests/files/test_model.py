@@ -257,12 +257,23 @@ def test_a_pickle_is_refused_and_not_run(tmp_path):
     assert not trap.exists()
 
 
-def test_numbers_that_are_too_large_to_be_numbers_are_refused(path):
+@pytest.mark.parametrize("key", ["variance", "settings"])
+def test_numbers_that_are_too_large_to_be_numbers_are_refused(path, key):
+    """Also where nothing is computed with them: they could not be saved again."""
     with zipfile.ZipFile(path) as archive:
         text = archive.read("network.json").decode()
-    variance = json.loads(text)["cpds"][0]["variance"]
-    rewritten(path, members={"network.json": text.replace(repr(variance), "1e999")})
-    with pytest.raises(ModelFileError, match="'variance' must hold numbers"):
+    document = json.loads(text)
+    variance, settings = document["cpds"][0]["variance"], document["record"]["settings"]
+    assert settings
+    name = next(iter(settings))
+    was, now = (
+        (repr(variance), "1e999")
+        if key == "variance"
+        else (f'"{name}": {json.dumps(settings[name])}', f'"{name}": 1e999')
+    )
+    assert was in text
+    rewritten(path, members={"network.json": text.replace(was, now)})
+    with pytest.raises(ModelFileError, match="1e999 is not a number that a model can hold"):
         BayesianNetwork.load(path)
 
 

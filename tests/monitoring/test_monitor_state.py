@@ -8,6 +8,7 @@ import pytest
 
 import spbn
 from spbn.monitoring import monitor as monitor_module
+from spbn.monitoring.drift import BINS, bets
 from spbn.monitoring.monitor import Monitor
 
 
@@ -78,6 +79,8 @@ def test_it_belongs_to_its_network(saved, rows, network):
         ({"alarm": 0}, "alarm must be between 0 and 1"),
         ({"rows": -1}, "a count must be 0 or more"),
         ({"alarms": True}, "a count must be 0 or more"),
+        ({"rows": 2**63}, "a count must be 0 or more, and at most 9007199254740992"),
+        ({"alarms": 10**30}, "a count must be 0 or more, and at most 9007199254740992"),
         ({"recent": [[1.0], [2.0]]}, "must have an array of shape"),
         ({"generator": {"bit_generator": "MT19937", "state": {}}}, "generator of random numbers"),
         ({"probe": []}, "must have an array of shape"),
@@ -99,6 +102,9 @@ def test_damaged_files_are_refused(saved, network, change, message):
         (("reference", "places"), [[1.0]], "must have an array of shape"),
         (("reference", "medians"), [1.0, 2.0, 3.0, 4.0, None], "must have an array of shape"),
         (("test", "stakes"), "x", "is damaged"),
+        (("test", "starts"), [[1e300] * len(bets())] * 5, "a count that no rows can have"),
+        (("test", "counts"), [[1e300] * BINS] * 5, "a count that no rows can have"),
+        (("reference", "places"), [[2**63] * BINS] * 5, "a count that no rows can have"),
     ],
 )
 def test_damaged_arrays_are_refused(saved, network, path, value, message):

@@ -176,6 +176,28 @@ def test_other_kinds_are_written_as_well(kind):
     pd.testing.assert_frame_equal(frame, FRAME, check_dtype=False)
 
 
+FORMULAS = pd.DataFrame({"=1+1": [1.0, 2.0, 3.0], "kind": ['=HYPERLINK("x")', "#N/A", "+1"]})
+
+
+def test_text_in_a_sheet_is_no_formula(folder):
+    openpyxl = pytest.importorskip("openpyxl")
+    write_table(FORMULAS, "t.xlsx")
+    cells = [cell for row in openpyxl.load_workbook("t.xlsx").active.iter_rows() for cell in row]
+    texts = [cell for cell in cells if isinstance(cell.value, str)]
+    assert [cell.value for cell in texts] == ["=1+1", "kind", '=HYPERLINK("x")', "#N/A", "+1"]
+    assert {cell.data_type for cell in texts} == {"s"}
+    with zipfile.ZipFile("t.xlsx") as book:
+        assert b"<f>" not in book.read("xl/worksheets/sheet1.xml")
+    pd.testing.assert_frame_equal(pd.read_excel("t.xlsx", keep_default_na=False), FORMULAS, check_dtype=False)
+
+
+def test_text_in_a_text_file_is_written_as_it_is(folder):
+    """Programs read it, which would take an apostrophe before an equals sign for a part of the text."""
+    write_table(FORMULAS, "t.csv")
+    assert (folder / "t.csv").read_text().splitlines()[0] == "=1+1,kind"
+    pd.testing.assert_frame_equal(pd.read_csv("t.csv", keep_default_na=False), FORMULAS)
+
+
 def test_the_same_rows_give_the_same_packed_file(folder):
     for name in ("s.csv.gz", "t.csv.gz"):
         write_table(FRAME, name)

@@ -37,10 +37,32 @@ from spbn._base.checks import is_whole
 from spbn.errors import ModelFileError
 
 NEW_FILE = 0o666  # what `open` requests; the umask takes bits away
-#: How many numbers nodes may always have in total, and how often they may use a column on average:
-#: nodes that share columns must not turn a small file into gigabytes.
-SMALL, MOST_USES = 1 << 24, 256
 LARGEST_INTEGER = 2.0**62
+CHUNK = 1 << 16  # integers that are decoded at a time
+
+#: Bytes of memory that reading any file may take, and those for each of its bytes.
+ALWAYS, FOR_EACH_BYTE = 1 << 27, 64
+#: Bytes of memory that JSON takes at most for each of its bytes, and for each of the marks among them.
+JSON_BYTE, JSON_MARKS = 5, {b"[": 120, b"{": 300, b",": 64}
+
+
+@final
+class Budget:
+    """The memory that reading a file may take, by its length: a few bytes can ask for a lot of it."""
+
+    def __init__(self, length: int) -> None:
+        self._most = self._left = max(ALWAYS, FOR_EACH_BYTE * length)
+
+    def take(self, size: int) -> None:
+        """Refuse the file if it takes too much."""
+        self._left -= size
+        if self._left < 0:
+            refuse(f"it would take more than {self._most >> 20} MB of memory, far more than its size.")
+
+
+def memory_of_marks(text: bytes) -> int:
+    """Return how many bytes a JSON document takes at most, once it is parsed, besides those of its text."""
+    return sum(size * text.count(mark) for mark, size in JSON_MARKS.items())
 
 
 @contextmanager
@@ -130,9 +152,9 @@ class ArrayWriter:
 class ArrayReader:
     """Gives out the columns of a file by their numbers."""
 
-    def __init__(self, columns: Sequence[FloatArray]) -> None:
+    def __init__(self, columns: Sequence[FloatArray], budget: Budget | None = None) -> None:
         self._columns = columns
-        self._budget = max(SMALL, MOST_USES * sum(map(len, columns)))
+        self._budget = budget or Budget(8 * sum(map(len, columns)))
 
     def columns(self, record: Mapping[str, Any], key: str, count: int) -> list[FloatArray]:
         """Return the columns whose numbers a record lists, all of the same length."""
@@ -147,9 +169,7 @@ class ArrayReader:
         chosen = [self._columns[i] for i in used]
         if len({len(column) for column in chosen}) > 1:
             refuse(f"the columns of {record.get('node')!r} differ in length.")
-        self._budget -= sum(map(len, chosen))
-        if self._budget < 0:
-            refuse(f"its nodes use their columns more than {MOST_USES} times, which would fill the memory.")
+        self._budget.take(8 * sum(map(len, chosen)))  # nodes that share columns have copies of them
         return chosen
 
 
@@ -197,7 +217,10 @@ def to_bytes(numbers: FloatArray) -> bytes:
 def from_bytes(content: bytes) -> FloatArray:
     """Return the numbers that `to_bytes` wrote."""
     planes = np.frombuffer(content, dtype=np.uint8).reshape(8, -1)
-    signed = np.ascontiguousarray(planes.T).view(">u8")[:, 0].astype(np.uint64)
-    half = (signed >> np.uint64(1)).astype(np.int64)
-    whole = np.where(signed & np.uint64(1), ~half, half)
-    return whole.astype(np.float64)
+    found = np.empty(planes.shape[1])
+    for first in range(0, len(found), CHUNK):
+        some = slice(first, first + CHUNK)
+        signed = np.ascontiguousarray(planes[:, some].T).view(">u8")[:, 0].astype(np.uint64)
+        half = (signed >> np.uint64(1)).astype(np.int64)
+        found[some] = np.where(signed & np.uint64(1), ~half, half)
+    return found

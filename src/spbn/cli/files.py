@@ -177,9 +177,7 @@ def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
             if kind == PARQUET:
                 frame.to_parquet(temporary, index=False)
             elif kind == EXCEL:
-                import openpyxl  # noqa: F401
-
-                frame.to_excel(temporary, index=False, engine="openpyxl")
+                _write_excel(frame, temporary)
             else:
                 # Without the time of writing, so that the same rows give the same file.
                 packed = {"method": "gzip", "mtime": 1} if ending(target).lower().endswith(GZIP) else None
@@ -191,6 +189,18 @@ def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
                 raise
             # It has more rows or columns than a sheet can have.
             raise DataError(f"the table cannot be an Excel file ({error}): write CSV or Parquet.") from None
+
+
+def _write_excel(frame: pd.DataFrame, path: Path) -> None:
+    """Write a sheet in which text is text, also where it looks like a formula or an error."""
+    import openpyxl  # noqa: F401  (or an ImportError)
+
+    with pd.ExcelWriter(path, engine="openpyxl") as book:
+        frame.to_excel(book, index=False)
+        for row in next(iter(book.sheets.values())).iter_rows():
+            for cell in row:
+                if cell.data_type in ("f", "e"):
+                    cell.data_type, cell.quotePrefix = "s", True  # and stays text when it is edited
 
 
 def present(frame: pd.DataFrame) -> BoolArray:

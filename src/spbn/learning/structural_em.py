@@ -25,7 +25,7 @@ from spbn.inference.batch import gibbs_sweeps, impute_table, without_themselves
 from spbn.network import BayesianNetwork
 from spbn.numerics.gaussian import normal_of
 from spbn.structure import Structure
-from spbn.tables.table import Table
+from spbn.tables.table import Table, require_spread
 from spbn.transforms import fit_transform
 
 ROUNDS, COMPLETIONS = 4, 5
@@ -136,20 +136,20 @@ def _first(
 
 
 def _from_normal(table: Table, margins: str, draws: int, rng: np.random.Generator) -> list[Table]:
-    """Fill the holes of continuous columns with draws from a normal distribution of all of them."""
+    """Fill the holes of continuous columns with draws from a normal distribution of those that vary."""
     holes = np.isnan(table.columns)
-    numbers = np.flatnonzero(~table.discrete)
-    if len(numbers) > NORMAL_COLUMNS:  # it would take long, and hang on few rows for every number
+    rows = slice(None) if table.rows <= NORMAL_ROWS else rng.choice(table.rows, NORMAL_ROWS, replace=False)
+    varied = np.fmin.reduce(table.columns[:, rows], axis=1) < np.fmax.reduce(table.columns[:, rows], axis=1)
+    numbers = np.flatnonzero(~table.discrete & varied)
+    if not 0 < len(numbers) <= NORMAL_COLUMNS:  # more would take long, and hang on few rows for every number
         return [_like_the_columns(_from_columns(table, holes, rng), holes) for _ in range(draws)]
+    table = _from_columns(table, holes & ~(table.discrete | varied)[:, None], rng)
     moves = [fit_transform(margins, column[~np.isnan(column)]) for column in table.columns[numbers]]
     moved = np.stack(
         [c if m is None else m.forward(c) for m, c in zip(moves, table.columns[numbers], strict=True)]
     )
-    some = moved
-    if table.rows > NORMAL_ROWS:
-        some = moved[:, rng.choice(table.rows, NORMAL_ROWS, replace=False)]
     tables = []
-    for drawn in normal_of(some).draw(moved, draws, rng):
+    for drawn in normal_of(moved[:, rows]).draw(moved, draws, rng):
         columns = table.columns.copy()
         for k, values, move in zip(numbers, drawn, moves, strict=True):
             columns[k, holes[k]] = values[holes[k]] if move is None else move.inverse(values[holes[k]])
@@ -205,7 +205,7 @@ def _from_columns(table: Table, holes: BoolArray, rng: np.random.Generator) -> T
 
 
 def require_values(table: Table) -> None:
-    """Refuse columns without values, and warn of those with few."""
+    """Refuse columns without values, or with one value only, and warn of those with few."""
     holes = np.isnan(table.columns)
     empty = [name for name, hole in zip(table.names, holes, strict=True) if hole.sum() > table.rows - 2]
     if empty:
@@ -213,6 +213,8 @@ def require_values(table: Table) -> None:
             f"{quoted(empty)} {'has' if len(empty) == 1 else 'have'} no values to learn from: leave it out "
             f"({setting('drop', empty)}{in_python(' in learn')})."
         )
+    low, high = np.nanmin(table.columns, axis=1), np.nanmax(table.columns, axis=1)
+    require_spread(table.names, low, high, 0.5 * low + 0.5 * high)
     many = [name for name, hole in zip(table.names, holes, strict=True) if hole.mean() > LARGEST_SHARE]
     if many:
         what = "column" if len(many) == 1 else "columns"

@@ -38,6 +38,7 @@ TOO_RARE = 0.1  # times one reference row: p-values that reference rows can hard
 
 FORMAT, VERSION = "spbn-monitor", 1
 MAX_BYTES = 256 * 2**20
+MOST_ROWS = 1 << 53  # that can be counted in a double
 PROBED = (CANDIDATES // 4, CANDIDATES // 2, 3 * CANDIDATES // 4)  # quantiles that a network is recognised by
 TOLERANCE = 1e-6  # how far its log-densities may be off, on another machine
 
@@ -341,10 +342,10 @@ class Monitor:
         self.alarms, self.drift_alarms = _count(document["alarms"]), _count(document["drift_alarms"])
         test, saved, shape = self._test, document["test"], self._test.stakes.shape
         test.rows = _count(document["rows"])
-        test.counts = _numbers(saved["counts"], test.counts.shape, least=0.0)
+        test.counts = _numbers(saved["counts"], test.counts.shape, least=0.0, most=MOST_ROWS)
         test.stakes = _numbers(saved["stakes"], shape, least=0.0)
         test.sums = _numbers(saved["sums"], shape)
-        test.starts = _numbers(saved["starts"], shape, least=0.0).astype(np.int64)
+        test.starts = _numbers(saved["starts"], shape, least=0.0, most=MOST_ROWS).astype(np.int64)
         self._recent = _numbers(document["recent"], (len(self._recent), None), holes=True)
         state = document["generator"]
         if state["bit_generator"] != "PCG64" or not all(
@@ -451,14 +452,19 @@ def _reference(document: Any, network: Network) -> Reference:
         Tail.fit(scores),
         _numbers(document["medians"], (nodes,)),
         _numbers(document["means"], (nodes,)),
-        _numbers(document["places"], (nodes, BINS), least=0.0),
+        _numbers(document["places"], (nodes, BINS), least=0.0, most=MOST_ROWS),
         _numbers(document["candidates"], (variables, CANDIDATES), holes=True),
         _numbers(document["by_node"], (nodes, None)) if network.is_dynamic else None,
     )
 
 
 def _numbers(
-    values: Any, shape: tuple[int | None, ...], *, holes: bool = False, least: float = -np.inf
+    values: Any,
+    shape: tuple[int | None, ...],
+    *,
+    holes: bool = False,
+    least: float = -np.inf,
+    most: float = np.inf,
 ) -> FloatArray:
     array = np.array(values, dtype=np.float64)
     right = array.ndim == len(shape) and all(
@@ -466,14 +472,14 @@ def _numbers(
     )
     if not right or not (np.isfinite(array) | (np.isnan(array) & holes)).all():
         raise ValueError(f"it must have an array of shape {shape}. Got {values!r:.60}.")
-    if (array < least).any():
-        raise ValueError("it has a count or a stake below 0.")
+    if (array < least).any() or (array > most).any():
+        raise ValueError("it has a count or a stake below 0, or a count that no rows can have.")
     return array
 
 
 def _count(value: Any) -> int:
-    if not is_whole(value, 0):
-        raise ValueError(f"a count must be 0 or more. Got {value!r:.60}.")
+    if not is_whole(value, 0, MOST_ROWS):
+        raise ValueError(f"a count must be 0 or more, and at most {MOST_ROWS}. Got {value!r:.60}.")
     return int(value)
 
 

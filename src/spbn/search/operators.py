@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
 from spbn._base.checks import refuse, whole
-from spbn.errors import ArgumentError, KnowledgeError, argument, in_python, quoted, setting
+from spbn.errors import ArgumentError, GraphError, KnowledgeError, argument, in_python, quoted, setting
 from spbn.graphs.dag import DAG, REQUIRED_ARCS, Arc, Knowledge
 from spbn.nodes.base import NodeType, impossible_arcs, place_of, refusal, refuse_impossible, registered
 from spbn.rows.families import FamilyBatch
@@ -51,6 +51,13 @@ class _ArcOperator(ABC):
     def touched(self) -> tuple[str, ...]:
         """The nodes whose families change."""
         return (self.source, self.target) if self.kind == "reverse" else (self.target,)
+
+    def replay(self, arcs: set[Arc], types: dict[str, NodeType]) -> None:
+        """Do to arcs and types, in place, what `apply` does, without looking for cycles."""
+        arc = self.source, self.target
+        if (arc in arcs) == (self.kind == "add"):
+            raise GraphError(f"{self} is impossible after the steps before it.")
+        arcs.symmetric_difference_update((arc, arc[::-1]) if self.kind == "reverse" else (arc,))
 
     def __str__(self) -> str:
         return f"{self.kind} {self.source} → {self.target}"
@@ -116,6 +123,12 @@ class ChangeType:
 
     def apply(self, structure: Structure) -> Structure:
         return structure.with_type(self.node, self.after)
+
+    def replay(self, arcs: set[Arc], types: dict[str, NodeType]) -> None:
+        """Do to types, in place, what `apply` does."""
+        if self.node not in types:
+            raise GraphError(f"{self.node!r} has no type that could change.")
+        types[self.node] = self.after
 
     def __str__(self) -> str:
         return f"{self.node}: {self.before} → {self.after}"

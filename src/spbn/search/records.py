@@ -14,9 +14,6 @@ from spbn.search.operators import ARC_OPERATORS, ChangeType, Operator
 from spbn.search.pc_stable import PCResult
 from spbn.structure import Structure
 
-#: How many arcs all steps together may look at when a search is replayed: a minute's work.
-_LONGEST = 1 << 34
-
 _ARC_OPERATORS = {operator.kind: operator for operator in ARC_OPERATORS}
 
 
@@ -42,17 +39,19 @@ def search_from_record(record: Any, nodes: Sequence[str], inputs: Sequence[str] 
         arcs, types = map(tuple, record["start"]["arcs"]), record["start"]["types"]
         trail = Trail(Structure(nodes, arcs, types, inputs=inputs))
         steps, best = [], _count(record["best"], len(record["steps"]))
-        if (len(nodes) + len(inputs)) ** 2 * len(record["steps"]) > _LONGEST:
-            raise ValueError(f"{len(record['steps'])} steps on {len(nodes)} nodes are too many to replay")
-        structure = found = trail.start
+        # Arcs and types alone: whether they are a network is looked at where one is used.
+        found, types = set(trail.start.arcs), dict(trail.start.types)
+        structure = trail.start
         for number, entry in enumerate(record["steps"], 1):
             step = step_of(entry, number, trail)
-            structure = step.operator.apply(structure)  # refuses what cannot be done there
-            found = structure if number == best else found
+            step.operator.replay(found, types)
             trail.append(step.operator)
             steps.append(step)
+            if number in (best, len(record["steps"])):
+                last = Structure(nodes, sorted(found), types, inputs=inputs)
+                structure = last if number == best else structure
         return SearchResult(
-            found,
+            structure,
             _number(record["score"]),
             _number(record["validation_score"]),
             tuple(steps),
@@ -78,7 +77,7 @@ def step_of(entry: Mapping[str, Any], number: int, trail: Trail) -> Step:
     """Read what `step_record` wrote."""
     delta, score = _number(entry["delta"]), _number(entry["score"])
     validation, misses = _number(entry["validation_score"]), _count(entry["misses"], number)
-    return Step(_operator(entry["operator"]), delta, score, validation, misses, number, trail)
+    return Step(_operator(entry["operator"], trail.start), delta, score, validation, misses, number, trail)
 
 
 def _operator_record(operator: Operator) -> dict[str, str]:
@@ -88,9 +87,12 @@ def _operator_record(operator: Operator) -> dict[str, str]:
     return {"kind": operator.kind, "source": operator.source, "target": operator.target}
 
 
-def _operator(record: Mapping[str, str]) -> Operator:
+def _operator(record: Mapping[str, str], start: Structure) -> Operator:
     if record["kind"] == "type":
         return ChangeType(record["node"], NodeType.parse(record["before"]), NodeType.parse(record["after"]))
+    for name in (record["source"], record["target"]):
+        if name not in start.types and name not in start.inputs:
+            raise ValueError(f"there is no node {name!r}")
     return _ARC_OPERATORS[record["kind"]](record["source"], record["target"])
 
 
@@ -127,11 +129,11 @@ def pc_from_record(record: Any, nodes: Sequence[str]) -> PCResult:
     """Read what `to_record` wrote; anything that does not fit is a `ModelFileError`."""
     try:
         pdag = PDAG(nodes, [(a, b) for a, b in record["arcs"]], [(a, b) for a, b in record["edges"]])
-        separations = {}
+        separations, known = {}, set(nodes)
         for entry in record["separating_sets"]:
             a, b = entry["pair"]
             given = frozenset(entry["given"])
-            if a == b or not {a, b, *given} <= set(nodes):
+            if a == b or not {a, b, *given} <= known:
                 raise ValueError(f"{entry!r} does not separate two nodes")
             separations[frozenset((a, b))] = given
         return PCResult(pdag, separations, tuple(_count(value) for value in record["tests_run"]))
