@@ -72,7 +72,7 @@ def test_common_causes_are_joined_however_many_children_they_share():
 
 
 def test_one_node_is_refused():
-    with pytest.raises(spbn.SpbnError, match="must be different nodes. Got 'a' twice"):
+    with pytest.raises(spbn.SpbnError, match=r"must be different nodes\. Got 'a' twice"):
         adjustment_sets(spbn.DAG("ab"), "a", "a")
 
 

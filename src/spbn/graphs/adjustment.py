@@ -1,7 +1,7 @@
 """Which columns to adjust for, so that rows tell what one variable does to another.
 
-A set satisfies the back-door criterion (Pearl, 1993) if none of its nodes is a descendant of the cause, and it
-blocks every path between cause and outcome that begins with an arc into the cause. The sets from which no
+A set satisfies the back-door criterion (Pearl, 1993) if none of its nodes is a descendant of the cause, and
+it blocks every path between cause and outcome that begins with an arc into the cause. The sets from which no
 node can be left out are the minimal separators of the two nodes in a moral graph: that of their ancestors,
 without the arcs out of the cause. Nodes that no set may have are eliminated from it first, which joins their
 neighbours.

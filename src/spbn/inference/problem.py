@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
-from spbn.errors import ArgumentError, quoted
+from spbn.errors import ArgumentError, argument, quoted
 from spbn.joint import Joint
 from spbn.nodes.base import CPD, Interval, Levels, Region
 from spbn.tables.columns import as_text
@@ -52,6 +52,16 @@ def read_evidence(network: Joint, evidence: Mapping[str, object] | None, what: s
         elif found is not None:
             known.regions[name] = found
     return known
+
+
+def read_interventions(network: Joint, do: Mapping[str, object] | None) -> dict[str, float]:
+    """Read what variables are set to, in the units of the densities."""
+    found = read_evidence(network, do, argument("do"))
+    if found.regions:
+        raise ArgumentError(
+            f"{argument('do')} sets variables to values, not to intervals or sets: {quoted(found.regions)}."
+        )
+    return found.points
 
 
 def _in_density_units(network: Joint, name: str, value: float) -> float:
