@@ -41,7 +41,7 @@ class Counterfactual:
     ----------
     do
         What was set.
-    values
+    rows
         A frame like the data: means, and the most probable levels.
     low, high
         Frames with the ends of intervals for numbers. Where nothing is open, they are the value itself.
@@ -59,13 +59,13 @@ class Counterfactual:
     >>> cause = spbn.nodes.LinearGaussian("x", [], 0.0, [], 1.0)
     >>> structure = spbn.Structure("xy", [("x", "y")])
     >>> network = spbn.BayesianNetwork(structure, {"x": cause, "y": line})
-    >>> network.counterfactual({"x": 1.0, "y": 3.5}, do={"x": 0.0}).values
+    >>> network.counterfactual({"x": 1.0, "y": 3.5}, do={"x": 0.0}).rows
          x    y
     0  0.0  1.5
     """
 
     do: Mapping[str, object]
-    values: pd.DataFrame
+    rows: pd.DataFrame
     low: pd.DataFrame
     high: pd.DataFrame
     level: float
@@ -74,7 +74,7 @@ class Counterfactual:
 
     def to_frame(self) -> pd.DataFrame:
         """Return the values, followed by intervals and probabilities where something is open."""
-        frame = self.values.copy()
+        frame = self.rows.copy()
         for name in self.low:
             if not self.low[name].equals(self.high[name]):
                 frame[f"{name} low"], frame[f"{name} high"] = self.low[name], self.high[name]
@@ -120,10 +120,13 @@ def counterfactual(
                 filled = impute_table(network, filled[0], draws=copies, seed=rng)
             columns = np.stack([part.columns for part in filled], axis=2)
             values, weights = _moved(network, columns, set_to, rng)
+            total = weights.sum(axis=1)
             for k, variable in enumerate(network.variables):
                 if variable.is_discrete:
                     for code in range(len(variable.levels)):
-                        shares[variable.name][some, code] = (weights * (values[k] == code)).sum(axis=1)
+                        shares[variable.name][some, code] = (weights * (values[k] == code)).sum(
+                            axis=1
+                        ) / total
                     means[k, some] = shares[variable.name][some].argmax(axis=1)
                 else:
                     means[k, some], low[k, some], high[k, some] = _summary(values[k], weights, tails)
