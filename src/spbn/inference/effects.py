@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, starmap
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from spbn.graphs.adjustment import adjustment_sets
 from spbn.graphs.dag import DAG, Arc
 from spbn.graphs.equivalence import equivalent_graphs
 from spbn.inference.equivalent import OVER, Over, equivalent_networks, open_directions_at
+from spbn.inference.problem import read_interventions
 from spbn.inference.query import Posterior, equal_tails, parents_in_words, query
 from spbn.joint import Joint
 
@@ -51,6 +52,8 @@ class Effect:
     >>> data = spbn.datasets.synthetic(500, seed=0)
     >>> network = spbn.learn(data, model="gbn", tiers=[["A", "B"], ["C"], ["D", "E"]])
     >>> print(network.effect("C", "D", low=0.0, high=1.0))
+    the mean of D changes by 0.7994 if C goes from 0.0 to 1.0
+    rows show it as they are: there is nothing to adjust for
     """
 
     cause: str
@@ -78,23 +81,14 @@ class Effect:
         return float((self.by_graph["effect"] - width).min()), float((self.by_graph["effect"] + width).max())
 
     def __str__(self) -> str:
-        return "\n".join(self.lines())
-
-    __repr__ = __str__
-
-    def lines(self) -> list[str]:
-        """Say all that in words."""
         what = f"the mean of {self.outcome}"
         if not isinstance(self.outcome, str):
-            what = (
-                f"the probability of {', '.join(f'{name}={value}' for name, value in self.outcome.items())}"
-            )
+            what = f"P({', '.join(starmap(_condition, self.outcome.items()))})"
         low, high = self.interval()
         graphs = f", over {len(self.by_graph)} choices of parents" if len(self.by_graph) > 1 else ""
         within = f" ({low:.4g} to {high:.4g}{graphs})" if low < high else ""
-        found = [
-            f"{what} changes by {self.effect:.4g}{within} if {self.cause} goes from {self.low} to {self.high}"
-        ]
+        values = f"{self.cause} goes from {self.low} to {self.high}"
+        found = [f"{what} changes by {self.effect:.4g}{within} if {values}"]
         if self.adjustment_sets and not self.adjustment_sets[0]:
             found.append("rows show it as they are: there is nothing to adjust for")
         elif self.adjustment_sets:
@@ -105,7 +99,9 @@ class Effect:
         if self.open_directions:
             arcs = ", ".join(f"{source} → {target}" for source, target in self.open_directions)
             found.append(f"it depends on directions that are open: {arcs}")
-        return found
+        return "\n".join(found)
+
+    __repr__ = __str__
 
 
 def effect(
@@ -123,6 +119,8 @@ def effect(
     """Return what setting a cause does to an outcome; see `BayesianNetwork.effect`."""
     choice("over", over, OVER)
     name = _require_variables(network, cause, outcome)
+    for what, value in (("low", low), ("high", high)):
+        read_interventions(network, {cause: value}, what)
     networks: Iterable[tuple[Joint, int | None]] = [(network, None)]
     if over == "equivalent":
         networks = equivalent_networks(network, [cause], data, seed=seed)

@@ -54,12 +54,12 @@ def read_evidence(network: Joint, evidence: Mapping[str, object] | None, what: s
     return known
 
 
-def read_interventions(network: Joint, do: Mapping[str, object] | None) -> dict[str, float]:
-    """Read what variables are set to, in the units of the densities."""
-    found = read_evidence(network, do, argument("do"))
+def read_interventions(network: Joint, do: Mapping[str, object] | None, what: str = "do") -> dict[str, float]:
+    """Read what variables are set to, in the units of the densities; `what` is the argument that says it."""
+    found = read_evidence(network, do, argument(what))
     if found.regions:
         raise ArgumentError(
-            f"{argument('do')} sets variables to values, not to intervals or sets: {quoted(found.regions)}."
+            f"{argument(what)} sets variables to values, not to intervals or sets: {quoted(found.regions)}."
         )
     return found.points
 
