@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, final
 from spbn import io, transforms
 from spbn._base import display
 from spbn._base.arrays import FloatArray, Seed
-from spbn._base.checks import choice, either
+from spbn._base.checks import either
 from spbn._base.files import ArrayReader, ArrayWriter, list_of, refuse
 from spbn._base.lazy import pd
 from spbn._deprecated import warn_deprecated
@@ -21,7 +21,7 @@ from spbn.fitting import fitted, typical_logpdf
 from spbn.inference.batch import class_probabilities, imputations, log_density_of_observed, predict
 from spbn.inference.counterfactual import Counterfactual, counterfactual
 from spbn.inference.effects import Effect, effect
-from spbn.inference.equivalent import OVER, Over, over_graphs
+from spbn.inference.equivalent import Over, over_graphs, require_over
 from spbn.inference.query import Method, Posterior, query
 from spbn.joint import Joint
 from spbn.kernels.compression import require_tolerance
@@ -270,9 +270,9 @@ class BayesianNetwork(Joint, Network):
             elsewhere weighted forward samples, and tempered sequential Monte Carlo where
             few of them carry all the weight.
         """
-        choice("over", over, OVER)
+        require_over(over, do, data)
         found = query(self, evidence, do=do, n=n, seed=seed, method=method)
-        if not do and over == "network":
+        if not do:
             return found
         ask = partial(query, evidence=evidence, do=do, n=n, seed=seed, method=method)
         return over_graphs(found, ask, over, data, seed)

@@ -255,6 +255,7 @@ def test_what_is_refused():
     network = linear("abc", [("a", "b"), ("b", "c")])
     for arguments, message in (
         ({"over": "equivalent", "do": {"b": 1.0}}, r"pass the training rows, data=\.\.\."),
+        ({"do": {"b": 1.0}, "data": {"a": [1.0]}}, "data can only be used with over='equivalent'"),
         ({"over": "equivalent"}, "over='equivalent' is for questions with do"),
         ({"over": "all", "do": {"b": 1.0}}, "over must be one of 'network', 'equivalent'"),
     ):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -60,7 +60,7 @@ def effect(
         options.condition_in(flag, f"{cause}={text}", [v for v in variables if v.name == cause])[1]
         for flag, text in (("--low", low), ("--high", high))
     ]
-    event = outcome
+    event: str | dict[str, Any] = outcome
     if outcome not in names:
         event = options.event_in([outcome], variables, "{low:.12g}<={name}<={high:.12g}", "--outcome")
     rows = None if data is None else inputs.frame_for(network, data)

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 
 from spbn._base.arrays import Seed
-from spbn._base.checks import choice
 from spbn._base.lazy import pd
 from spbn.errors import ArgumentError, argument, in_python, quoted
 from spbn.graphs.adjustment import adjustment_sets
 from spbn.graphs.dag import DAG, Arc
 from spbn.graphs.equivalence import equivalent_graphs
-from spbn.inference.equivalent import OVER, Over, equivalent_networks, open_directions_at
+from spbn.inference.equivalent import Over, equivalent_networks, open_directions_at, require_over
 from spbn.inference.problem import read_interventions
 from spbn.inference.query import Posterior, equal_tails, parents_in_words, query
 from spbn.joint import Joint
@@ -117,7 +116,7 @@ def effect(
     seed: Seed = 0,
 ) -> Effect:
     """Return what setting a cause does to an outcome; see `BayesianNetwork.effect`."""
-    choice("over", over, OVER)
+    require_over(over, cause, data)
     name = _require_variables(network, cause, outcome)
     for what, value in (("low", low), ("high", high)):
         read_interventions(network, {cause: value}, what)

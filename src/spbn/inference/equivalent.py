@@ -16,6 +16,7 @@ from typing import Any, Literal, final, get_args
 import numpy as np
 
 from spbn._base.arrays import Seed, generator
+from spbn._base.checks import choice
 from spbn.errors import ArgumentError, argument, setting
 from spbn.graphs.dag import DAG, Arc
 from spbn.graphs.equivalence import equivalent_graphs
@@ -42,6 +43,18 @@ FOLDS = 10  # of the cross-validation that chooses types
 CENTRES = 4_000  # of kernels, where it does
 
 
+def require_over(over: Over, do: object, data: Any) -> None:
+    """Refuse to ask other graphs what all graphs of a class agree on, and rows that nothing needs."""
+    choice("over", over, OVER)
+    if over == "equivalent" and not do:
+        raise ArgumentError(
+            f"{setting('over', 'equivalent')} is for questions with {argument('do')}: all graphs of an "
+            f"equivalence class have the same answer to others."
+        )
+    if over == "network" and data is not None:
+        raise ArgumentError(f"{argument('data')} can only be used with {setting('over', 'equivalent')}.")
+
+
 def over_graphs(
     found: Posterior, ask: Callable[[Joint], Posterior], over: Over, data: Any, seed: Seed
 ) -> Posterior:
@@ -50,11 +63,6 @@ def over_graphs(
     Over equivalent graphs, it comes with the answers of all of them: `ask` asks a network the same.
     """
     network = found.network
-    if over == "equivalent" and not found.do:
-        raise ArgumentError(
-            f"{setting('over', 'equivalent')} is for questions with {argument('do')}: all graphs of an "
-            f"equivalence class have the same answer to others."
-        )
     arcs = open_directions_at(network, found.do)
     if over == "network":
         return replace(found, open_directions=arcs)
