@@ -326,6 +326,17 @@ class Alternative:
         How many graphs of the class these are; None if there are very many.
     posterior
         Their answer.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(300, seed=0)[["C", "D"]]
+    >>> network = spbn.BayesianNetwork.fit(spbn.Structure("CD", [("C", "D")]), data)
+    >>> posterior = network.query(do={"C": 0.0}, over="equivalent", data=data)
+    >>> for one in posterior.alternatives:
+    ...     print(one.parents, one.graphs, round(one.posterior.mean()["D"], 1))
+    {'C': ()} 1 9.9
+    {'C': ('D',)} 1 9.7
     """
 
     parents: Mapping[str, tuple[str, ...]]
