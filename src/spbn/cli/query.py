@@ -104,7 +104,7 @@ def _posterior_document(
         "log_evidence": posterior.log_evidence,
         "log_evidence_error": posterior.log_evidence_error,
     }
-    if posterior.do:
+    if posterior.open_directions:
         found["open_directions"] = posterior.open_directions
     if posterior.alternatives:
         found["range"] = objects(posterior.range().reset_index())

@@ -57,11 +57,16 @@ def read_evidence(network: Joint, evidence: Mapping[str, object] | None, what: s
 def read_interventions(network: Joint, do: Mapping[str, object] | None, what: str = "do") -> dict[str, float]:
     """Read what variables are set to, in the units of the densities; `what` is the argument that says it."""
     found = read_evidence(network, do, argument(what))
-    if found.regions:
-        raise ArgumentError(
-            f"{argument(what)} sets variables to values, not to intervals or sets: {quoted(found.regions)}."
-        )
+    require_values(found, what)
     return found.points
+
+
+def require_values(set_to: Evidence, what: str = "do") -> None:
+    """Refuse to set variables to intervals or sets."""
+    if set_to.regions:
+        raise ArgumentError(
+            f"{argument(what)} sets variables to values, not to intervals or sets: {quoted(set_to.regions)}."
+        )
 
 
 def _in_density_units(network: Joint, name: str, value: float) -> float:

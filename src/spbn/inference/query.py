@@ -28,7 +28,7 @@ from spbn.graphs.dag import Arc
 from spbn.inference import exact, particles
 from spbn.inference.exact import Plan, Solution
 from spbn.inference.particles import Particles, Target, sample_by_weighting
-from spbn.inference.problem import Evidence, EvidenceRows, components, read_evidence, read_interventions
+from spbn.inference.problem import Evidence, EvidenceRows, components, read_evidence, require_values
 from spbn.joint import Joint
 from spbn.nodes.base import Interval, Levels, Region
 from spbn.tables.table import Variable
@@ -335,8 +335,8 @@ class Alternative:
     >>> posterior = network.query(do={"C": 0.0}, over="equivalent", data=data)
     >>> for one in posterior.alternatives:
     ...     print(one.parents, one.graphs, round(one.posterior.mean()["D"], 1))
-    {'C': ()} 1 9.9
-    {'C': ('D',)} 1 9.7
+    {'C': ()} 1 10.0
+    {'C': ('D',)} 1 10.4
     """
 
     parents: Mapping[str, tuple[str, ...]]
@@ -380,7 +380,7 @@ def query(
         raise ArgumentError(f"{argument('n')} must be 1 or more, to have draws to answer from. Got {n}.")
     choice("method", method, METHODS)
     known = read_evidence(network, evidence, argument("evidence"))
-    set_to = read_interventions(network, do)
+    set_to = read_evidence(network, do, argument("do"))
     cases, rng = _cases(network, known, set_to), generator(seed)
     plan, sampled = split_by_method(cases, method)
     if method == "exact" and sampled:
@@ -536,8 +536,9 @@ def _warn_of_far_values(cases: EvidenceRows, values: FloatArray) -> None:
                 )
 
 
-def _cases(network: Joint, known: Evidence, set_to: Mapping[str, float]) -> EvidenceRows:
-    both = [name for name in set_to if name in known.points or name in known.regions]
+def _cases(network: Joint, known: Evidence, set_to: Evidence) -> EvidenceRows:
+    require_values(set_to)
+    both = [name for name in set_to.points if name in known.points or name in known.regions]
     if both:
         raise ArgumentError(
             f"{quoted(both)} is in {argument('evidence')} and in {argument('do')}: it is either observed or "
@@ -545,7 +546,7 @@ def _cases(network: Joint, known: Evidence, set_to: Mapping[str, float]) -> Evid
         )
     nodes = network.order
     values: FloatArray = np.full((1, len(nodes)), np.nan)
-    for name, value in {**known.points, **set_to}.items():
+    for name, value in {**known.points, **set_to.points}.items():
         values[0, nodes.index(name)] = value
     absent = [name for name in network.inputs if np.isnan(values[0, nodes.index(name)])]
     if absent:
@@ -553,4 +554,4 @@ def _cases(network: Joint, known: Evidence, set_to: Mapping[str, float]) -> Evid
             f"the network says nothing about its inputs, so {argument('evidence')} must have their values. "
             f"It lacks {quoted(absent)}."
         )
-    return EvidenceRows(network, values, known.regions, frozenset(set_to) | set(network.inputs))
+    return EvidenceRows(network, values, known.regions, frozenset(set_to.points) | set(network.inputs))
