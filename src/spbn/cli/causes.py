@@ -94,7 +94,7 @@ def effect(
 def counterfactual(
     answer: Answer, model: Path, data: Source, do: Sequence[str], n: int, seed: int, out: Path | None
 ) -> None:
-    """Say what rows would have been, had variables been set to other values.
+    """Say what rows would have been, had variables been set.
 
     Everything that a row owes to noise stays as it is. Where something is open, because values are missing,
     for example, there are means, and columns with the ends of 90 % intervals.
