@@ -161,6 +161,25 @@ def posterior() -> None:
     save(figure, "posterior")
 
 
+def causes() -> None:
+    """What dose does to the days in hospital, seen and set, in the table of docs/causes.md."""
+    page = (FOLDER.parent / "causes.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    exec(re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)[0], names)
+    patients, network = names["patients"], names["network"]
+    grid = np.linspace(2.0, 8.0, 25)
+    seen = [network.query({"dose": value}, n=5000).mean()["days"] for value in grid]
+    done = [network.query(do={"dose": value}, n=5000).mean()["days"] for value in grid]
+    figure, ax = plt.subplots(figsize=(5.2, 3.2), layout="constrained")
+    some = patients.iloc[:300]
+    ax.scatter(some["dose"], some["days"], s=6, color="0.75", linewidths=0, label="patients")
+    ax.plot(grid, seen, "--", color=LINES[1], label="of patients who got this dose")
+    ax.plot(grid, done, color=LINES[0], label="if all got this dose")
+    ax.set(xlabel="dose", ylabel="days in hospital", xlim=(1.8, 8.2), ylim=(8, 37))
+    ax.legend(frameon=False, loc="upper right")
+    save(figure, "causes")
+
+
 def architecture() -> None:
     """The layers of the package, and where a table is on its path through them."""
     source = Path(spbn.__file__).parent
@@ -281,6 +300,7 @@ def main() -> None:
             comparison,
             contributions,
             posterior,
+            causes,
             over_time,
             architecture,
         ):

@@ -15,13 +15,16 @@ import numpy as np
 from spbn._base.arrays import FloatArray, IntArray, Seed, finite_log_density, generator, relative_weights
 from spbn._base.lazy import pd
 from spbn.errors import ArgumentError, GraphError, quoted
-from spbn.nodes.base import CPD, NodeType, refusal
+from spbn.graphs.dag import Arc
+from spbn.nodes.base import CPD, NodeType, impossible_arcs, refusal
 from spbn.nodes.families import Family
 from spbn.record import Record
 from spbn.structure import Structure
 from spbn.tables.reader import as_table
 from spbn.tables.table import Table, Variable
 from spbn.transforms import Margins, YeoJohnson
+
+EQUIVALENT = "the reverse is equivalent: it implies the same independences"  # why a direction is open
 
 
 class Joint:
@@ -114,6 +117,18 @@ class Joint:
         """The nodes and the inputs that they need, parents before children."""
         needed = {variable.name for variable in self.all_variables}
         return tuple(name for name in self.structure.dag.topological_order() if name in needed)
+
+    def open_directions(self) -> dict[Arc, str]:
+        """Return the arcs whose direction is open, and why.
+
+        It is open if a graph with the arc reversed implies the same independences, agrees with the background
+        knowledge, and scores less than an arc costs below the best of these (`spbn.search.open_directions`).
+        If the network was not learned by a score that tells such graphs apart, all of them count.
+        """
+        found = self.record.open_directions
+        if found is None:
+            found = self.structure.undecided_arcs(impossible_arcs(self.variables))
+        return dict.fromkeys((arc for arc in self.structure.arcs if arc in found), EQUIVALENT)
 
     def sample(self, n: int, *, given: Any = None, seed: Seed = None) -> pd.DataFrame:
         """Draw n rows, every node after its parents; a hidden class is drawn, but is no column of them.

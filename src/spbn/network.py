@@ -6,6 +6,7 @@ import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, final
 
 from spbn import io, transforms
@@ -17,13 +18,15 @@ from spbn._base.lazy import pd
 from spbn._deprecated import warn_deprecated
 from spbn.errors import ArgumentError, FitError, ModelFileError, SpbnError, setting
 from spbn.fitting import fitted, typical_logpdf
-from spbn.graphs.dag import Arc
 from spbn.inference.batch import class_probabilities, imputations, log_density_of_observed, predict
+from spbn.inference.counterfactual import Counterfactual, counterfactual
+from spbn.inference.effects import Effect, effect
+from spbn.inference.equivalent import Over, over_graphs, require_over
 from spbn.inference.query import Method, Posterior, query
 from spbn.joint import Joint
 from spbn.kernels.compression import require_tolerance
 from spbn.kernels.estimates import BandwidthRule
-from spbn.nodes.base import CPD, impossible_arcs
+from spbn.nodes.base import CPD
 from spbn.record import Record, current_versions, from_plain, plain_settings, to_plain
 from spbn.rows.store import FitSettings
 from spbn.search import PCResult, SearchResult, records
@@ -34,9 +37,6 @@ from spbn.tables.table import Variable, require_variation
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-
-EQUIVALENT = "the reverse is equivalent: it implies the same independences"  # why a direction is open
 
 
 class Network(ABC):
@@ -243,6 +243,8 @@ class BayesianNetwork(Joint, Network):
         evidence: Mapping[str, object] | None = None,
         *,
         do: Mapping[str, object] | None = None,
+        over: Over = "network",
+        data: Any = None,
         n: int = 2000,
         seed: Seed = 0,
         method: Method = "auto",
@@ -255,7 +257,12 @@ class BayesianNetwork(Joint, Network):
             By variable: a value, an interval ``(low, high)`` with None for an open end, or a set of levels.
         do
             Variables that are set by intervention, which says nothing about their causes: the arcs into them
-            are cut.
+            are cut. The answer names open directions that it depends on.
+        over
+            "network", or "equivalent": ask all graphs that open directions allow (50 if there are more, drawn
+            with the seed). The answer then has `alternatives` and a `range`.
+        data
+            The training rows, to which nodes with other parents are fitted in such graphs.
         n
             How many draws to make.
         method
@@ -263,7 +270,64 @@ class BayesianNetwork(Joint, Network):
             elsewhere weighted forward samples, and tempered sequential Monte Carlo where
             few of them carry all the weight.
         """
-        return query(self, evidence, do=do, n=n, seed=seed, method=method)
+        require_over(over, do, data)
+        found = query(self, evidence, do=do, n=n, seed=seed, method=method)
+        if not do:
+            return found
+        ask = partial(query, evidence=evidence, do=do, n=n, seed=seed, method=method)
+        return over_graphs(found, ask, over, data, seed)
+
+    def effect(
+        self,
+        cause: str,
+        outcome: str | Mapping[str, object],
+        *,
+        low: object,
+        high: object,
+        over: Over = "network",
+        data: Any = None,
+        n: int = 10_000,
+        seed: Seed = 0,
+    ) -> Effect:
+        """Return how an outcome changes if a cause is set to `high` instead of `low`, along all paths.
+
+        Parameters
+        ----------
+        cause
+            The variable that is set.
+        outcome
+            A variable, whose mean counts; or an event, such as ``{"sick": "yes"}`` or ``{"y": (3, None)}``,
+            whose probability counts.
+        low, high
+            What the cause is set to.
+        over, data
+            As for `query`.
+        n
+            How many draws to make, where the answer is not exact.
+        """
+        return effect(self, cause, outcome, low=low, high=high, over=over, data=data, n=n, seed=seed)
+
+    def counterfactual(
+        self, data: Any, do: Mapping[str, object], *, n: int = 100, level: float = 0.9, seed: Seed = 0
+    ) -> Counterfactual:
+        """Return what rows would have been, had variables been set to other values.
+
+        Everything that a row owes to noise stays as it is. Values are determined where numbers depend on
+        numbers. Levels that depend on others, holes and a hidden class leave something open: there, values
+        are means, with intervals.
+
+        Parameters
+        ----------
+        data
+            A table, or a single row as a dict. Values may be missing.
+        do
+            What variables are set to, in every row.
+        n
+            How many times to draw what has to be drawn, for every row.
+        level
+            How probable it is that a value is in its interval.
+        """
+        return counterfactual(self, data, do, n=n, level=level, seed=seed)
 
     def predict(
         self, data: Any, targets: Sequence[str], *, statistic: str = "mean", seed: Seed = 0
@@ -438,18 +502,6 @@ class BayesianNetwork(Joint, Network):
             raise
         except SpbnError as error:
             raise ModelFileError(f"its network makes no sense: {error}") from error
-
-    def open_directions(self) -> dict[Arc, str]:
-        """Return the arcs whose direction is open, and why.
-
-        It is open if a graph with the arc reversed implies the same independences, agrees with the background
-        knowledge, and scores less than an arc costs below the best of these (`spbn.search.open_directions`).
-        If the network was not learned by a score that tells such graphs apart, all of them count.
-        """
-        found = self.record.open_directions
-        if found is None:
-            found = self.structure.undecided_arcs(impossible_arcs(self.variables))
-        return dict.fromkeys((arc for arc in self.structure.arcs if arc in found), EQUIVALENT)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the graph, with open directions dashed; see `spbn.plots.plot_structure`."""

@@ -119,6 +119,18 @@ def _predict(asked):
     assert [row["a"] for row in found["rows"]] == expected["a"].tolist()
 
 
+def _effect(asked):
+    source, target = model().structure.arcs[0]
+    found = asked("effect", "m.spbn", "--cause", source, "--outcome", target, "--low", 0, "--high", 1)
+    assert found["effect"] == model().effect(source, target, low=0.0, high=1.0).effect
+
+
+def _counterfactual(asked):
+    found = asked("counterfactual", "m.spbn", "new.csv", "--do", "a=1")
+    expected = model().counterfactual(FRAME.iloc[:20], do={"a": 1.0})
+    assert [row["c"] for row in found["rows"]] == expected.rows["c"].tolist()
+
+
 def _classes(asked):
     network = spbn.learn(FRAME, model="gbn", hidden=2)
     network.save("h.spbn")

@@ -106,7 +106,8 @@ def test_a_shell_completes_commands_and_options_without_heavy_packages(shell):
 @pytest.mark.slow
 def test_a_shell_completes_names_of_commands_and_values():
     offered, _ = completed("bash", "co")
-    assert set(offered.split()) == {"plain,compare", "plain,confidence", "plain,compact"}
+    names = ("compare", "confidence", "compact", "counterfactual")
+    assert set(offered.split()) == {f"plain,{name}" for name in names}
     offered, _ = completed("bash", "learn", "x.csv", "--margins", "y")
     assert offered.split() == ["plain,yeo-johnson"]
     offered, _ = completed("bash", "learn", "x.csv", "--model", "k")

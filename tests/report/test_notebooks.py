@@ -113,3 +113,20 @@ def test_a_comparison_is_a_frame_with_bars():
     assert widths == pytest.approx((100 * np.exp(density - density.max())).tolist(), abs=0.06)
     for model in frame["model"]:
         assert model in page.text("td")
+
+
+def test_open_directions_are_named_where_variables_are_set():
+    """In a posterior about variables that are set, and in the explorer."""
+    network = mixed_network()
+    assert tuple(network.open_directions()) == (("town", "size"),)
+    text = Page(network.query(do={"size": "small"})._repr_html_()).text()
+    assert "It depends on directions that are open: town → size" in text
+    assert "It depends on" not in Page(network.query(do={"x": 1.0})._repr_html_()).text()
+    page = spbn.report.render_explorer(network, n=100)
+    assert "also depends on directions that are open: town → size." in Page(page).text()
+    chain = [(f"x{k}", f"x{k + 1}") for k in range(9)]
+    names = [f"x{k}" for k in range(10)]
+    cpds = {b: spbn.nodes.LinearGaussian(b, [a], 0.0, [1.0], 1.0) for a, b in chain}
+    cpds["x0"] = spbn.nodes.LinearGaussian("x0", [], 0.0, [], 1.0)
+    page = spbn.report.render_explorer(spbn.BayesianNetwork(spbn.Structure(names, chain), cpds), n=100)
+    assert "x4 → x5, x5 → x6 and 3 more." in Page(page).text()

@@ -15,6 +15,7 @@ from typing import Any
 import click
 from click.shell_completion import get_completion_class
 
+from spbn.cli.causes import counterfactual, effect
 from spbn.cli.command import Group, complain, say, warn
 from spbn.cli.learn import classify, compare, confidence, demo, learn
 from spbn.cli.query import classes, forecast, impute, predict, query, sample
@@ -25,7 +26,7 @@ from spbn.cli.watch import watch
 GROUPS = {
     "Learn": (learn, classify, demo),
     "Look": (show, plot, report, explore),
-    "Ask": (query, predict, impute, classes, score, sample),
+    "Ask": (query, effect, counterfactual, predict, impute, classes, score, sample),
     "Trust": (confidence, compare),
     "Time": (forecast, watch),
     "Files": (compact,),

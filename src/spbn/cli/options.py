@@ -97,6 +97,20 @@ model_argument = argument("model", type=FILE, help="A model written by [bold]spb
 table_argument = functools.partial(argument, type=TABLE)
 data_argument = table_argument("data", help=A_TABLE)
 seed_option = click.option("--seed", type=int, default=0, help=OPTIONS["seed"].flag_help)
+do_option = functools.partial(
+    click.option,
+    "--do",
+    multiple=True,
+    help="A variable that is set by intervention, which says nothing about its causes: 'A=2'. May be "
+    "repeated.",
+)
+over_option = click.option(
+    "--over",
+    type=click.Choice(["network", "equivalent"]),
+    default="network",
+    help="Answer by the network, or by all graphs that open directions allow. These need the training rows.",
+)
+rows_option = table_option("--data", help="The training rows, for --over equivalent.")
 report_option = file_option("--report", "Write a report: report.html.")
 screen_option = file_option("--out", "Write to a file, not to the screen.")
 #: What is different about --missing where nothing can be imputed.
@@ -373,7 +387,9 @@ def condition_in(option: str, text: str, variables: Sequence[Variable]) -> tuple
     raise ArgumentError(_refusal(option, text, variables))
 
 
-def event_in(texts: Sequence[str], variables: Sequence[Variable], example: str) -> dict[str, Any]:
+def event_in(
+    texts: Sequence[str], variables: Sequence[Variable], example: str, option: str = "--event"
+) -> dict[str, Any]:
     """Read the conditions of an event; none of an empty interval or of one number, which cannot happen.
 
     `example`: an event that has one, with ``{name}`` in it, and ``{value}``, or ``{low}`` and ``{high}``
@@ -381,14 +397,14 @@ def event_in(texts: Sequence[str], variables: Sequence[Variable], example: str) 
     """
     from spbn.inference.problem import read_region
 
-    event = conditions_in("--event", texts, variables)
+    event = conditions_in(option, texts, variables)
     known = {variable.name: variable for variable in variables}
     for name, value in event.items():
         read_region(known[name], value, "the event")
         if not known[name].is_discrete and not isinstance(value, tuple):
             shown = example.format(name=name, value=value, low=value - 0.5, high=value + 0.5)
             raise ArgumentError(
-                f"--event: {name!r} is continuous, so exactly {value:.12g} has probability 0. Ask for "
+                f"{option}: {name!r} is continuous, so exactly {value:.12g} has probability 0. Ask for "
                 f"an interval, such as '{shown}'."
             )
     return event

@@ -19,6 +19,7 @@ from spbn.errors import ArgumentError, DataError, ModelFileError, quoted
 
 if TYPE_CHECKING:
     from spbn.inference import Posterior
+    from spbn.inference.equivalent import Over
 
 SHARE = 0.9  # of the interval that is shown and written
 HEADS = {"mean": "mean", "median": "median", "low": "5 %", "high": "95 %"}
@@ -27,12 +28,9 @@ HEADS = {"mean": "mean", "median": "median", "low": "5 %", "high": "95 %"}
 @command
 @options.model_argument
 @click.option("--given", multiple=True, help=f"What is known, such as {options.EXAMPLES}. May be repeated.")
-@click.option(
-    "--do",
-    multiple=True,
-    help="A variable that is set by intervention, which says nothing about its causes: 'A=2'. May be "
-    "repeated.",
-)
+@options.do_option()
+@options.over_option
+@options.rows_option
 @click.option(
     "--event",
     multiple=True,
@@ -47,6 +45,8 @@ def query(
     model: Path,
     given: Sequence[str],
     do: Sequence[str],
+    over: Over,
+    data: Source | None,
     event: Sequence[str],
     n: int,
     seed: int,
@@ -57,14 +57,15 @@ def query(
 
     [dim]spbn query wine.spbn --given "alcohol=13" --given "hue<0.8" --event "proline>1000"[/]
     """
-    inputs.require_targets(plot=plot, tables=[out], inputs=[model])
+    inputs.require_targets(plot=plot, tables=[out], inputs=[model, data])
     inputs.require_least("-n", n)
     network = inputs.load_model(model)
+    rows = None if data is None else inputs.frame_for(network, data)
     known = options.conditions_in("--given", given, network.all_variables)
     set_to = options.conditions_in("--do", do, network.all_variables)
     asked = options.event_in(event, network.all_variables, "{low:.12g}<={name}<={high:.12g}")
     with inputs.busy("asking the network"):
-        posterior = network.query(known, do=set_to, n=n, seed=seed)
+        posterior = network.query(known, do=set_to, over=over, data=rows, n=n, seed=seed)
         probability = posterior.probability(asked) if asked else None
     found = _posterior_document(posterior, asked, probability)
     answer.give(lambda: found, lambda: _show_posterior(posterior, found, event))
@@ -103,6 +104,11 @@ def _posterior_document(
         "log_evidence": posterior.log_evidence,
         "log_evidence_error": posterior.log_evidence_error,
     }
+    if posterior.open_directions:
+        found["open_directions"] = posterior.open_directions
+    if posterior.alternatives:
+        found["range"] = objects(posterior.range().reset_index())
+        found["by_graph"] = objects(posterior.by_graph(SHARE))
     if probability is not None:
         found["event"] = {
             "conditions": asked,
@@ -143,6 +149,28 @@ def _show_posterior(posterior: Posterior, found: Mapping[str, Any], event: Seque
         error = found["event"]["standard_error"]
         plus_minus = f" ± {error:.2g}" if error else ""
         say(f"P({options.in_words(event)}) = {found['event']['probability']:.4g}{plus_minus}")
+    if posterior.open_directions:
+        say(f"it depends on directions that are open: {arcs_in_words(posterior.open_directions)}")
+    if posterior.alternatives:
+        _show_range(posterior)
+
+
+def _show_range(posterior: Posterior) -> None:
+    """Print what the answers of equivalent graphs are between: means, or probabilities of levels."""
+    counts = [one.graphs for one in posterior.alternatives]
+    graphs = "many" if None in counts else f"{sum(number or 0 for number in counts):,}"
+    answers = count(counts, "answer")
+    say(f"over equivalent graphs: {answers} of {graphs} graphs. Means and probabilities are between")
+    found = posterior.range()
+    width = max(len(printable(str(name))) for name in found.index)
+    for name, low, high in found.itertuples():
+        cells = " ".join(_with_digits_of(high - low or 1.0, value) for value in (low, high))
+        say(f"{printable(str(name)):{width}} {cells}")
+
+
+def arcs_in_words(arcs: Sequence[tuple[str, str]]) -> str:
+    """Write arcs."""
+    return ", ".join(f"{source} → {target}" for source, target in arcs)
 
 
 def _standard_error(probability: float, draws: float) -> float:

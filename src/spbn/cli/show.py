@@ -33,7 +33,7 @@ LARGE = 1e7  # numbers that fit into their column
 @command
 @options.model_argument
 def show(answer: Answer, model: Path) -> None:
-    """Print a network: nodes, types, parents, equations, bandwidths.
+    """Print a network: nodes, types, arcs, equations, bandwidths.
 
     [dim]spbn show wine.spbn[/]
     """

@@ -210,11 +210,7 @@ class DAG(_Graph):
             named = [self.nodes[k] for k in condition]
             raise GraphError(f"x, y and given must be different nodes. Got {x!r}, {y!r} and {named}.")
         # In the moral graph of the ancestors, d-separation is plain separation.
-        asked = [i, j, *condition]
-        kept = np.asarray(self.reachability[:, asked].any(axis=1))
-        kept[asked] = True
-        arcs = self.matrix & kept[:, None] & kept[None, :]
-        moral = arcs | arcs.T | ((arcs.astype(np.uint8) @ arcs.T.astype(np.uint8)) > 0)
+        moral = orientation.moral(self.matrix, [i, j, *condition])
         moral[condition] = False
         moral[:, condition] = False
         return not orientation.reaches(moral, i, j)

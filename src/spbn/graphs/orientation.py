@@ -51,6 +51,33 @@ def reaches(directed: BoolArray, source: int, target: int) -> bool:
     return bool(seen[target])
 
 
+def moral(directed: BoolArray, nodes: list[int]) -> BoolArray:
+    """Return the moral graph of some nodes and their ancestors: neighbours, and parents of the same child."""
+    kept = np.zeros(len(directed), dtype=bool)
+    kept[nodes] = True
+    above = kept
+    while above.any():
+        above = directed[:, above].any(axis=1) & ~kept
+        kept = kept | above
+    arcs = directed & kept[:, None] & kept[None, :]
+    joined = arcs | arcs.T | (arcs @ arcs.T)
+    np.fill_diagonal(joined, False)
+    return joined
+
+
+def groups(joined: BoolArray) -> list[list[int]]:
+    """Return the nodes that edges join, directly or by way of others: a list for every such group."""
+    found, left = [], set(np.flatnonzero(joined.any(axis=0)).tolist())
+    while left:
+        group, new = set[int](), {min(left)}
+        while new:
+            group |= new
+            new = set(np.flatnonzero(joined[sorted(new)].any(axis=0)).tolist()) - group
+        found.append(sorted(group))
+        left -= group
+    return found
+
+
 def unshielded_triples(adjacent: BoolArray) -> Iterator[Triple]:
     """Yield every unshielded triple (x, z, y), ordered by z, then x, then y."""
     for z, neighbours in enumerate(adjacent):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
-from spbn.errors import ArgumentError, quoted
+from spbn.errors import ArgumentError, argument, quoted
 from spbn.joint import Joint
 from spbn.nodes.base import CPD, Interval, Levels, Region
 from spbn.tables.columns import as_text
@@ -52,6 +52,21 @@ def read_evidence(network: Joint, evidence: Mapping[str, object] | None, what: s
         elif found is not None:
             known.regions[name] = found
     return known
+
+
+def read_interventions(network: Joint, do: Mapping[str, object] | None, what: str = "do") -> dict[str, float]:
+    """Read what variables are set to, in the units of the densities; `what` is the argument that says it."""
+    found = read_evidence(network, do, argument(what))
+    require_values(found, what)
+    return found.points
+
+
+def require_values(set_to: Evidence, what: str = "do") -> None:
+    """Refuse to set variables to intervals or sets."""
+    if set_to.regions:
+        raise ArgumentError(
+            f"{argument(what)} sets variables to values, not to intervals or sets: {quoted(set_to.regions)}."
+        )
 
 
 def _in_density_units(network: Joint, name: str, value: float) -> float:

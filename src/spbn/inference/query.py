@@ -19,15 +19,16 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from spbn._base import display
-from spbn._base.arrays import FloatArray, Seed, generator, require_count
+from spbn._base.arrays import BoolArray, FloatArray, Seed, generator, require_count
 from spbn._base.checks import choice
 from spbn._base.lazy import pd
 from spbn._deprecated import renamed
 from spbn.errors import ArgumentError, SpbnWarning, argument, in_python, quoted
+from spbn.graphs.dag import Arc
 from spbn.inference import exact, particles
 from spbn.inference.exact import Plan, Solution
 from spbn.inference.particles import Particles, Target, sample_by_weighting
-from spbn.inference.problem import Evidence, EvidenceRows, components, read_evidence
+from spbn.inference.problem import Evidence, EvidenceRows, components, read_evidence, require_values
 from spbn.joint import Joint
 from spbn.nodes.base import Interval, Levels, Region
 from spbn.tables.table import Variable
@@ -64,6 +65,11 @@ class Posterior:
         The logarithm of the density or probability of the evidence, and its standard error.
     weights
         The weights of the draws, which sum to one.
+    open_directions
+        The arcs at variables that were set whose direction is open (`BayesianNetwork.open_directions`): the
+        answer depends on it.
+    alternatives
+        The answers of all equivalent graphs, if they were asked for (``over="equivalent"``), its own first.
 
     Examples
     --------
@@ -86,6 +92,8 @@ class Posterior:
     _cases: EvidenceRows
     _values: FloatArray  # nodes × draws, in the units of the densities
     _exact: Solution
+    open_directions: tuple[Arc, ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
 
     @property
     def method(self) -> str:
@@ -151,6 +159,28 @@ class Posterior:
         """Return the interval with probability `level` for every continuous variable, with equal tails."""
         return self.quantile(equal_tails(level)).set_axis(["low", "high"], axis=1)
 
+    def by_graph(self, level: float = 0.9) -> pd.DataFrame:
+        """Return the answers of all graphs that were asked: a row for each variable and choice of parents.
+
+        The columns: the parents of the variables that were set, how many graphs have these (NaN if there are
+        very many), the variable, its mean and interval; or a level, such as sex=F, and its probability.
+        """
+        rows: list[tuple[object, ...]] = []
+        for one in self.alternatives or (Alternative({}, 1, self),):
+            shared = parents_in_words(one.parents), math.nan if one.graphs is None else one.graphs
+            means, ends = one.posterior.mean(), one.posterior.interval(level)
+            rows += [(*shared, name, means[name], *ends.loc[name]) for name in means.index]
+            for variable in one.posterior.variables:
+                if variable.is_discrete:
+                    shares = one.posterior.probabilities(variable.name).items()
+                    rows += [(*shared, f"{variable.name}={key}", p, math.nan, math.nan) for key, p in shares]
+        return pd.DataFrame(rows, columns=["parents", "graphs", "variable", "mean", "low", "high"])
+
+    def range(self) -> pd.DataFrame:
+        """Return the least and the greatest mean or probability among all graphs that were asked."""
+        found = self.by_graph().groupby("variable", sort=False)["mean"].agg(["min", "max"])
+        return found.set_axis(["low", "high"], axis=1)
+
     def probabilities(self, variable: str) -> pd.Series[float]:
         """Return the probability of every level of a discrete variable."""
         found, place = self._named(variable), self._cases.place[variable]
@@ -180,14 +210,15 @@ class Posterior:
                     f"an event must be true or false for each of the {len(self.weights)} draws."
                 )
             return min(1.0, float(self.weights[happened].sum()))
-        regions = self._regions(event)
-        exact = self._exact_probability(regions)
-        if exact is not None:
-            return exact
-        happened = np.ones(len(self.weights), dtype=bool)
-        for k, region in regions.items():
-            happened &= region.contains(self._values[k])
-        return min(1.0, float(self.weights[happened].sum()))
+        exact = self._exact_probability(self._regions(event))
+        return exact if exact is not None else min(1.0, float(self.weights[self.happened(event)].sum()))
+
+    def happened(self, event: Mapping[str, object]) -> BoolArray:
+        """Tell in which draws an event, a dict like evidence, is true."""
+        out = np.ones(len(self.weights), dtype=np.bool_)
+        for k, region in self._regions(event).items():
+            out &= region.contains(self._values[k])
+        return out
 
     def probability_error(self, event: Mapping[str, object]) -> float:
         """Return the standard error of the probability of an event: 0 if it is exact."""
@@ -281,6 +312,41 @@ class Posterior:
 
     def _in_data_units(self, variable: Variable) -> Any:
         return self.network.as_data(variable, self._values[self._cases.place[variable.name]])
+
+
+@dataclass(frozen=True, eq=False)
+class Alternative:
+    """What graphs of an equivalence class answer that give the variables that are set the same parents.
+
+    Attributes
+    ----------
+    parents
+        The parents of every variable that is set.
+    graphs
+        How many graphs of the class these are; None if there are very many.
+    posterior
+        Their answer.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(300, seed=0)[["C", "D"]]
+    >>> network = spbn.BayesianNetwork.fit(spbn.Structure("CD", [("C", "D")]), data)
+    >>> posterior = network.query(do={"C": 0.0}, over="equivalent", data=data)
+    >>> for one in posterior.alternatives:
+    ...     print(one.parents, one.graphs, round(one.posterior.mean()["D"], 1))
+    {'C': ()} 1 10.0
+    {'C': ('D',)} 1 10.4
+    """
+
+    parents: Mapping[str, tuple[str, ...]]
+    graphs: int | None
+    posterior: Posterior
+
+
+def parents_in_words(parents: Mapping[str, Sequence[str]]) -> str:
+    """Write the parents of variables: ``a, b → x``."""
+    return "; ".join(f"{', '.join(above) or 'nothing'} → {name}" for name, above in parents.items())
 
 
 def read_quantiles(q: float | Sequence[float]) -> FloatArray:
@@ -471,10 +537,7 @@ def _warn_of_far_values(cases: EvidenceRows, values: FloatArray) -> None:
 
 
 def _cases(network: Joint, known: Evidence, set_to: Evidence) -> EvidenceRows:
-    if set_to.regions:
-        raise ArgumentError(
-            f"{argument('do')} sets variables to values, not to intervals or sets: {quoted(set_to.regions)}."
-        )
+    require_values(set_to)
     both = [name for name in set_to.points if name in known.points or name in known.regions]
     if both:
         raise ArgumentError(

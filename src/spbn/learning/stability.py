@@ -39,10 +39,10 @@ from spbn.dask.client import Executor, is_dask_client
 from spbn.errors import ArgumentError, SpbnError, argument
 from spbn.graphs.dag import DAG, Arc
 from spbn.io.checkpoint import Checkpoint, describe_work
+from spbn.joint import EQUIVALENT
 from spbn.learning.hidden import NAME as CLASS
 from spbn.learning.learn import learn_structure, open_directions_in, read_table
 from spbn.learning.settings import LearnSettings, shows_options
-from spbn.network import EQUIVALENT
 from spbn.nodes.base import NodeType, place_of
 from spbn.structure import Structure
 from spbn.tables.reader import TableLike

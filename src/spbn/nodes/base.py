@@ -21,6 +21,7 @@ from spbn._base.arrays import BoolArray, FloatArray, IntArray, Seed, generator, 
 from spbn._base.files import ArrayReader, ArrayWriter
 from spbn.errors import ArgumentError, FitError, KnowledgeError, argument, in_python, quoted
 from spbn.graphs.dag import Arc
+from spbn.numerics.roots import invert
 from spbn.numerics.student import (
     Component,
     draw_mixture,
@@ -33,7 +34,7 @@ from spbn.rows.store import FitSettings, RemoteRows, RowStore, Scorer
 from spbn.tables.reader import as_table
 from spbn.tables.table import Table, Variable
 
-BISECTIONS = 60  # of an interval, where a distribution function is inverted
+LEAST_TAIL = 1e-12  # probability beyond a value: beyond that, distribution functions are 0 or 1
 
 
 @dataclass(frozen=True)
@@ -207,13 +208,24 @@ class CPD(ABC):
         interval = require_interval(region)
         low, high = self._cdf_at(interval.low, parents), self._cdf_at(interval.high, parents)
         wanted = low + rng.random(parents.rows) * (high - low)
-        low = _finite_end(interval.low, -1.0, lambda x: self._cdf_at(x, parents) > wanted, parents.rows)
-        high = _finite_end(interval.high, 1.0, lambda x: self._cdf_at(x, parents) < wanted, parents.rows)
-        for _ in range(BISECTIONS):
-            middle = 0.5 * (low + high)
-            below = self._cdf_at(middle, parents) < wanted
-            low, high = np.where(below, middle, low), np.where(below, high, middle)
-        return 0.5 * (low + high)
+        return self._quantile(wanted, parents, interval)
+
+    def to_noise(self, columns: FloatArray, uniforms: FloatArray) -> FloatArray:
+        """Return what every row of the parents and, last, the node owes to noise: numbers × rows.
+
+        By default that is P(X ≤ x | parents). Where it has steps, uniforms choose points on them.
+        """
+        return np.clip(self.cdf_of_columns(np.ascontiguousarray(columns)), LEAST_TAIL, 1.0 - LEAST_TAIL)[None]
+
+    def from_noise(self, parents: FloatArray, noise: FloatArray) -> FloatArray:
+        """Return the values that some noise leads to, for parents × rows: the inverse of `to_noise`."""
+        return self._quantile(noise[0], Table.of(self.variables[:-1], parents), Interval(-np.inf, np.inf))
+
+    def _quantile(self, wanted: FloatArray, parents: Table, within: Interval) -> FloatArray:
+        """Return where P(X ≤ x | parents) is what is wanted, for every row of the parents."""
+        low = _finite_end(within.low, -1.0, lambda x: self._cdf_at(x, parents) > wanted, parents.rows)
+        high = _finite_end(within.high, 1.0, lambda x: self._cdf_at(x, parents) < wanted, parents.rows)
+        return invert(lambda x, rows: self._cdf_at(x, parents.take(rows)), wanted, low, high)
 
     def _cdf_at(self, value: float | FloatArray, parents: Table) -> FloatArray:
         """Return P(X ≤ value | parents) for every row of the parents."""

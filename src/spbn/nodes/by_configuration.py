@@ -175,6 +175,22 @@ class ByConfiguration(CPD):
             lambda density, rows: density.draw(np.ascontiguousarray(parents[numbers[:-1]][:, rows]), rng),
         )
 
+    def to_noise(self, columns: FloatArray, uniforms: FloatArray) -> FloatArray:
+        discrete, numbers = self._places
+        return self._by_density(
+            columns[discrete],
+            lambda density, rows: density.to_noise(columns[numbers][:, rows], uniforms[rows]),
+        )
+
+    def from_noise(self, parents: FloatArray, noise: FloatArray) -> FloatArray:
+        discrete, numbers = self._places
+        return self._by_density(
+            parents[discrete],
+            lambda density, rows: density.from_noise(
+                np.ascontiguousarray(parents[numbers[:-1]][:, rows]), noise[:, rows]
+            ),
+        )
+
     @property
     def curve_share(self) -> float:
         """The least share of the curve, over all configurations."""
@@ -206,7 +222,10 @@ class ByConfiguration(CPD):
         places = self.configurations.places(codes)
         out = np.empty(len(places))
         for rows in _rows_by_place(places):
-            out[rows] = answer(self.cases[places[rows[0]]], rows)
+            found = answer(self.cases[places[rows[0]]], rows)
+            if out.ndim < found.ndim:
+                out = np.empty((len(found), len(places)))
+            out[..., rows] = found
         return out
 
     def compact(self, tolerance: float) -> ByConfiguration:

@@ -41,7 +41,7 @@ from spbn.numerics.gaussian import SINGULAR
 from spbn.numerics.misfit import lead, misfit
 from spbn.numerics.smooth import FEW_ROWS, Basis, RidgeFolds, add_folds, leave_one_out_totals
 from spbn.numerics.spreads import FAR, Spreads
-from spbn.numerics.student import Component
+from spbn.numerics.student import Component, component_log_densities
 from spbn.rows.families import FamilyBatch
 from spbn.rows.memory import MemoryRows
 from spbn.rows.partition import Partition
@@ -191,6 +191,22 @@ class Curve(ComponentMixture, CPD):
             Component(self.mixture[1], 3.0, mean, curves.T_SCALE * spread),
             Component(self.mixture[2], 2.0, around, wide),
         ]
+
+    def to_noise(self, columns: FloatArray, uniforms: FloatArray) -> FloatArray:
+        """Return how far every row is from the curve, in the width of its noise there.
+
+        Of a row that tails explain better, return how far it is out in these: then the second number is 1.
+        """
+        parts = self._components(columns[:-1])
+        near, wide, far = component_log_densities(parts, columns[-1])
+        is_far = far > np.logaddexp(near, wide)
+        centre = np.where(is_far, parts[2].centre, parts[0].centre)
+        return np.stack([(columns[-1] - centre) / np.where(is_far, parts[2].width, parts[0].width), is_far])
+
+    def from_noise(self, parents: FloatArray, noise: FloatArray) -> FloatArray:
+        parts, is_far = self._components(parents), noise[1] == 1.0
+        centre = np.where(is_far, parts[2].centre, parts[0].centre)
+        return centre + np.where(is_far, parts[2].width, parts[0].width) * noise[0]
 
     def nearest_line(self) -> LinearGaussian | None:
         """Return the line that is nearest to the curve where its parents are normal."""

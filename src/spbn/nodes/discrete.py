@@ -139,8 +139,7 @@ class ProbabilityTable(CPD):
 
     def randomised_cdf(self, data: Any, uniforms: FloatArray) -> FloatArray:
         """Return a random point on the step of the distribution function at every row's level."""
-        before, upto = self._steps(as_table(data, variables=self.variables).columns)
-        return before + uniforms * (upto - before)
+        return self.to_noise(as_table(data, variables=self.variables).columns, uniforms)[0]
 
     def logpdf_and_cdf(self, data: Any, uniforms: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
         """Return log-probabilities, and points on the steps of the distribution function."""
@@ -148,10 +147,16 @@ class ProbabilityTable(CPD):
 
     def draw(self, parents: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Draw a level, as its place among `levels`, for every row of the parents."""
-        n: int = parents.shape[1]
-        uniforms = rng.random(n)
+        return self.from_noise(parents, rng.random((1, parents.shape[1])))
+
+    def to_noise(self, columns: FloatArray, uniforms: FloatArray) -> FloatArray:
+        """Return a point on the step of the distribution function at every row's level."""
+        before, upto = self._steps(columns)
+        return (before + uniforms * (upto - before))[None]
+
+    def from_noise(self, parents: FloatArray, noise: FloatArray) -> FloatArray:
         bounds = np.cumsum(self.given(parents[self._order]), axis=1)[:, :-1]
-        return (uniforms[:, None] >= bounds).sum(axis=1).astype(np.float64)
+        return (bounds <= noise.T).sum(axis=1).astype(np.float64)
 
     def log_mass(self, region: Region, parents: Table) -> FloatArray:
         with np.errstate(divide="ignore"):

@@ -120,6 +120,13 @@ class LinearGaussian(CPD):
     def draw(self, parents: FloatArray, rng: np.random.Generator) -> FloatArray:
         return self._mean(parents) + math.sqrt(self.variance) * rng.standard_normal(parents.shape[1])
 
+    def to_noise(self, columns: FloatArray, uniforms: FloatArray) -> FloatArray:
+        """Return how many standard deviations every row is from the line."""
+        return self._standardised(columns)[None]
+
+    def from_noise(self, parents: FloatArray, noise: FloatArray) -> FloatArray:
+        return self._mean(parents) + math.sqrt(self.variance) * noise[0]
+
     @property
     def type(self) -> NodeType:
         return NODE_TYPE

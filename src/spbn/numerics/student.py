@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -28,6 +29,21 @@ def mixture_cdf(parts: Sequence[Component], values: FloatArray) -> FloatArray:
     for weight, df, centre, width in parts:
         total += weight * _cdf((values - centre) / width, df)
     return total
+
+
+def component_log_densities(parts: Sequence[Component], values: FloatArray) -> FloatArray:
+    """Return the logarithm of every component's weight times its density: components × rows."""
+    out = np.empty((len(parts), len(values)))
+    for k, (weight, df, centre, width) in enumerate(parts):
+        z = (values - centre) / width
+        if df is None:
+            logs = -0.5 * (z * z + math.log(2.0 * math.pi))
+        else:
+            constant = math.lgamma(0.5 * (df + 1.0)) - math.lgamma(0.5 * df) - 0.5 * math.log(df * math.pi)
+            logs = constant - 0.5 * (df + 1.0) * np.log1p(z * z / df)
+        with np.errstate(divide="ignore"):
+            out[k] = np.log(weight) + logs - np.log(width)
+    return out
 
 
 def draw_mixture(parts: Sequence[Component], rng: np.random.Generator) -> FloatArray:

@@ -25,6 +25,7 @@ from spbn._base.arrays import BoolArray, FloatArray, IntArray, Seed
 from spbn._base.checks import is_whole, refuse
 from spbn._base.lazy import pd
 from spbn._deprecated import renamed
+from spbn.graphs.dag import Arc
 from spbn.network import Network
 from spbn.report import html as h
 from spbn.tables.lags import lag_name
@@ -41,6 +42,7 @@ TAIL = 0.005  # share of the rows on each side that may be beyond the axis
 FAR = 8.0  # interquartile ranges from the quartiles, where the axis ends at the latest
 TAIL_CELLS = 10  # on each side: with at most 235 cells between, one byte is enough
 BYTE = 256  # values that one byte tells apart
+MOST_ARCS = 6  # that are named
 TITLE = "What if?"
 
 
@@ -84,6 +86,8 @@ class JointSample:
     rows: int
     variables: tuple[Sampled, ...]
     lags: int = 0
+    #: Arcs of the network whose direction is open.
+    open_directions: tuple[Arc, ...] = ()
 
 
 def joint_sample(network: Network, n: int | None = None, *, seed: Seed = 0) -> JointSample:
@@ -109,7 +113,7 @@ def joint_sample(network: Network, n: int | None = None, *, seed: Seed = 0) -> J
                 # Numbers that cannot be added are as far away as anyone can see.
                 axis, codes = cut(np.clip(column.to_numpy(dtype=np.float64), -1e300, 1e300))
             found.append(Sampled(Variable(name, variable.levels), axis, codes))
-    return JointSample(n, tuple(found), lags)
+    return JointSample(n, tuple(found), lags, tuple(network.row_network.open_directions()))
 
 
 def rows_in_time(network: DynamicNetwork, rows: int, seed: Seed) -> pd.DataFrame:
@@ -190,6 +194,13 @@ def what_if_section(sample: JointSample) -> h.Html:
         "Tab to an end of a chart, then use the arrow keys. This is about what is observed, not about what "
         "would happen if somebody set a value."
     )
+    if sample.open_directions:
+        arcs = [f"{source} → {target}" for source, target in sample.open_directions]
+        more = f" and {len(arcs) - MOST_ARCS} more" if len(arcs) > MOST_ARCS else ""
+        hint += (
+            f" What setting a variable does also depends on directions that are open: "
+            f"{', '.join(arcs[:MOST_ARCS])}{more}."
+        )
     if sample.lags:
         further = ", x[t-2] two rows before, and so on" if sample.lags > 1 else ""
         hint += f" Of a variable x, x[t-1] is the value in the row before{further}."

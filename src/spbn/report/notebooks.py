@@ -128,7 +128,9 @@ def posterior_html(posterior: Posterior) -> str:
             bars = small_histogram(posterior.draws[name].to_numpy(dtype=np.float64), posterior.weights, name)
             lines.append((name, numeral(means[name]), numeral(deviations[name]), within, bars))
     heads = ("Variable", "Mean", "Standard deviation", "90 % interval, or probabilities", "")
-    words = h.join(given, h.tag("span.dim", how))
+    arcs = ", ".join(f"{source} → {target}" for source, target in posterior.open_directions)
+    depends = f". It depends on directions that are open: {arcs}" if arcs else ""
+    words = h.join(given, h.tag("span.dim", how), depends)
     return view(posterior.network.structure, "Posterior", words, table(heads, lines))
 
 

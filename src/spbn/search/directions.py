@@ -86,7 +86,7 @@ def open_directions(
     start = tuple(frozenset(np.flatnonzero(dag.matrix[:, node]).tolist()) for node in range(len(names)))
     walks = [
         _Walk(start, group, arcs, banned)
-        for group in _groups(orientation.cpdag(dag.matrix, from_inputs)[1])
+        for group in orientation.groups(orientation.cpdag(dag.matrix, from_inputs)[1])
         if (arcs := [(a, b) for b in group for a in sorted(start[b]) if (names[a], names[b]) in free])
     ]
     families = _Families(score, structure, map(NodeType.parse, types))
@@ -214,16 +214,3 @@ def _reverse(graph: Parents, arc: Pair) -> Parents:
     parents = list(graph)
     parents[a], parents[b] = graph[a] | {b}, graph[a]
     return tuple(parents)
-
-
-def _groups(joined: BoolArray) -> list[list[int]]:
-    """Return the nodes that edges join, directly or by way of others: a list for every such group."""
-    groups, left = [], set(np.flatnonzero(joined.any(axis=0)).tolist())
-    while left:
-        group, found = set[int](), {min(left)}
-        while found:
-            group |= found
-            found = set(np.flatnonzero(joined[sorted(found)].any(axis=0)).tolist()) - group
-        groups.append(sorted(group))
-        left -= group
-    return groups

@@ -131,6 +131,128 @@ def test_query_do(run):
     assert printed["variables"][parent]["mean"] != seen.mean()[parent]
 
 
+@pytest.fixture
+def lines(tables):
+    """A model of lines, of whose arcs all directions are open."""
+    network = spbn.learn(FRAME, model="gbn")
+    assert tuple(network.open_directions()) == network.structure.arcs != ()
+    network.save("m.spbn")
+    return network
+
+
+@option("query", "--over")
+@option("query", "--data")
+def test_query_over(run, lines):
+    source, target = lines.structure.arcs[0]
+    posterior = lines.query(do={target: 0.5}, over="equivalent", data=FRAME)
+    asked = ("--do", f"{target}=0.5", "--over", "equivalent", "--data", "frame.csv")
+    printed = answered(run, *asked)
+    assert same_answer(printed, posterior)
+    assert [tuple(arc) for arc in printed["open_directions"]] == list(posterior.open_directions)
+    found = posterior.range().loc[source]
+    row = {"variable": source, "low": found["low"], "high": found["high"]}
+    assert row in printed["range"]
+    assert [row["mean"] for row in printed["by_graph"]] == posterior.by_graph()["mean"].tolist()
+    text = run("query", "m.spbn", *asked)[1].splitlines()
+    graphs = sum(one.graphs for one in posterior.alternatives)
+    expected = f"over equivalent graphs: {len(posterior.alternatives)} answers of {graphs} graphs. "
+    assert any(line.startswith(expected) for line in text)
+    (line,) = [line for line in text[text.index("") :] if line.startswith(f"{source} ")]
+    assert [float(number) for number in line.split()[1:]] == pytest.approx(found.tolist(), abs=0.01)
+    assert f"it depends on directions that are open: {source} → {target}" in "\n".join(text)
+    code, _, err = run("query", "m.spbn", *asked[:-2])
+    assert code == 2
+    assert "pass the training rows, --data" in err
+    code, _, err = run("query", "m.spbn", *asked[:2], *asked[-2:])
+    assert (code, err) == (2, "spbn: --data can only be used with --over equivalent.\n")
+
+
+def effect_of(run, *arguments, low=0, high=1):
+    """Ask for an effect on the command line; return the document for programs."""
+    code, out, err = run("effect", "m.spbn", *arguments, "--low", low, "--high", high, "--json")
+    assert code == 0, err
+    return json.loads(out)
+
+
+@option("effect", "--cause")
+@option("effect", "--outcome")
+@option("effect", "--low")
+@option("effect", "--high")
+def test_effect_asked(run, lines):
+    source, target = lines.structure.arcs[0]
+    found = lines.effect(source, target, low=-1.0, high=2.0)
+    printed = effect_of(run, "--cause", source, "--outcome", target, low=-1, high=2)
+    assert printed["effect"] == found.effect != 0.0
+    assert (printed["cause"], printed["outcome"]) == (source, target)
+    assert (printed["low"], printed["high"]) == (-1.0, 2.0)
+    assert [tuple(arc) for arc in printed["open_directions"]] == list(found.open_directions)
+    assert [tuple(chosen) for chosen in printed["adjustment_sets"]] == list(found.adjustment_sets)
+    event = effect_of(run, "--cause", source, "--outcome", f"{target}>0.5")
+    expected = lines.effect(source, {target: (0.5, None)}, low=0.0, high=1.0)
+    assert event["effect"] == expected.effect
+    asked = ("effect", "m.spbn", "--cause", source, "--outcome", f"{target}>0.5", "--low", 0, "--high", 1)
+    assert run(*asked)[1] == f"{expected}\n"
+    for changed, message in (
+        (("--cause", "w"), "--cause 'w' names no variable of the model. They are"),
+        (("--low", "x"), f"--low '{source}=x': '{source}' is continuous, and 'x' is not a number"),
+        (("--outcome", "w"), "--outcome 'w' names no variable of the model"),
+        (
+            ("--outcome", f"{target}=1"),
+            f"--outcome: '{target}' is continuous, so exactly 1 has probability 0",
+        ),
+        (("-n", 0), "-n must be 1 or more. Got 0."),
+        (("--outcome", source), "--cause and --outcome are the same"),
+    ):
+        code, _, err = run(*asked, *changed)
+        assert code == 2
+        assert message in err
+
+
+@option("effect", "--over")
+@option("effect", "--data")
+def test_effect_over(run, lines):
+    source, target = lines.structure.arcs[0]
+    printed = effect_of(
+        run, "--cause", source, "--outcome", target, "--over", "equivalent", "--data", "frame.csv"
+    )
+    found = lines.effect(source, target, low=0.0, high=1.0, over="equivalent", data=FRAME)
+    assert printed["interval"] == list(found.interval())
+    assert [row["effect"] for row in printed["by_graph"]] == found.by_graph["effect"].tolist()
+    assert len(printed["by_graph"]) > 1
+
+
+@option("effect", "-n")
+@option("effect", "--seed")
+def test_effect_n_and_seed(run):
+    network = spbn.learn(FRAME, model="kdebn")
+    network.save("m.spbn")
+    source, target = network.structure.arcs[0]
+    printed = effect_of(run, "--cause", source, "--outcome", target, "-n", 300, "--seed", 5)
+    found = network.effect(source, target, low=0.0, high=1.0, n=300, seed=5)
+    assert (printed["effect"], printed["error"]) == (found.effect, found.error)
+    assert found.error > 0.0
+    assert effect_of(run, "--cause", source, "--outcome", target, "-n", 300)["effect"] != found.effect
+
+
+@option("counterfactual", "--do")
+@option("counterfactual", "-n")
+@option("counterfactual", "--seed")
+@option("counterfactual", "--out")
+def test_counterfactual(run, lines):
+    rows = holed(NEW)
+    rows.to_csv("h.csv", index=False)
+    source = lines.structure.arcs[0][0]
+    asked = ("counterfactual", "m.spbn", "h.csv", "--do", f"{source}=0.5", "-n", 20, "--seed", 3)
+    code, out, err = run(*asked, "--out", "c.csv")
+    assert (code, out) == (0, f"{len(rows)} rows written to c.csv\n")
+    found = lines.counterfactual(rows, do={source: 0.5}, n=20, seed=3)
+    assert f"note: this depends on directions that are open: {source} → " in err
+    pd.testing.assert_frame_equal(pd.read_csv("c.csv"), found.to_frame().reset_index(drop=True))
+    assert "b low" in found.to_frame()
+    assert run(*asked)[1] == found.to_frame().to_csv(index=False)
+    assert run("counterfactual", "m.spbn", "h.csv")[0] == 2
+
+
 @option("query", "--event")
 def test_query_event(run):
     posterior = spbn.learn(FRAME).query({"b": 0.5})

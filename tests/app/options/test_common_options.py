@@ -53,6 +53,12 @@ READERS = {
     "impute": ["m.spbn", "odd.csv", "--out", "full.csv"],
     "predict": ["m.spbn", "odd.csv", "--target", "a"],
     "classes": ["h.spbn", "odd.csv"],
+    "query": ["m.spbn", "--do", "a=1", "--over", "equivalent", "--data", "odd.csv"],
+    "effect": [
+        *("m.spbn", "--cause", "a", "--outcome", "b", "--low", "0", "--high", "1"),
+        *("--over", "equivalent", "--data", "odd.csv"),
+    ],
+    "counterfactual": ["m.spbn", "odd.csv", "--do", "a=1"],
     "report": ["m.spbn", "odd.csv", "--out", "r.html"],
     "forecast": ["time.spbn", "odd.csv", "--steps", "2", "-n", "5"],
 }
