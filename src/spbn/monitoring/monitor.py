@@ -13,6 +13,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NoReturn, final
 
 import numpy as np
@@ -23,9 +24,9 @@ from spbn._base.arrays import BoolArray, FloatArray, finite_log_density
 from spbn._base.checks import fraction, is_whole, whole
 from spbn._base.files import replacing
 from spbn._deprecated import warn_deprecated
-from spbn.diagnostics.rows import Reason
+from spbn.diagnostics.blame import Blame, Reason
 from spbn.errors import ArgumentError, DataError, ModelFileError, SpbnError, SpbnWarning, setting
-from spbn.monitoring.attribution import WINDOW, Drift, explain_drift, explain_row
+from spbn.monitoring.attribution import WINDOW, Drift, explain_drift
 from spbn.monitoring.drift import BINS, DriftTest
 from spbn.monitoring.reference import CANDIDATES, MIN_ROWS, Reference, ReferenceScorer, Tail, score_reference
 from spbn.network import Network
@@ -211,19 +212,31 @@ class Monitor:
     def explain(self, row: Any) -> tuple[Reason, ...]:
         """Return what makes a row unusual: the variables to blame, the worst first.
 
-        These are the fewest variables whose values, if they were different, would make the row usual. The
-        row is given as for `update`, but it is not counted.
+        These are the fewest variables whose values, if they were different, would make the row usual, as
+        `spbn.explain.unusual_rows` says, too. The row is given as for `update`, but it is not counted.
         """
         table = self._buffer.copy().table(as_dict(row))
         if table.rows != 1:
             raise DataError(f"explain takes one row. Got {table.rows}.")
-        unknown = np.full((len(self._network.nodes), 1), np.nan)
-        if not self.network.is_dynamic and np.isnan(table.columns).any():
-            return explain_row(self._network, self.reference, table, unknown)
-        found = self._scorer.score(table, np.full(unknown.shape, 0.5))
-        if np.isnan(found.rows[0]):
-            return ()
-        return explain_row(self._network, self.reference, table, found.contributions)
+        contributions = self._scorer.score(table, np.full((len(self._network.nodes), 1), 0.5)).contributions
+        return self._reasons(table, contributions[:, 0])
+
+    def _reasons(self, row: Table, contributions: FloatArray) -> tuple[Reason, ...]:
+        """Explain a row; contributions are NaN where they depend on what is missing."""
+        missing = np.isnan(row.columns)
+        if not missing.any():
+            return self._blame.reasons(row, contributions)
+        if not self.network.is_dynamic:  # what is missing is drawn
+            return self._blame.reasons(row)
+        filled = np.where(missing, self.reference.candidates[:, :1], row.columns)
+        return self._blame.reasons(row.with_columns(filled), contributions)
+
+    @cached_property
+    def _blame(self) -> Blame:
+        network = self._network
+        if network.inputs and not set(network.nodes) <= set(network.record.typical):
+            return Blame(network, dict(zip(network.nodes, self.reference.medians.tolist(), strict=True)))
+        return Blame(network)
 
     def read(self, rows: Any) -> Table:
         """Read new rows, which come after all that were read before, for `check`."""
@@ -253,8 +266,7 @@ class Monitor:
         drift, changes = self._test.update(pit, uniforms[1])
         recent = np.concatenate([self._recent, table.columns], axis=1)
         reasons = {
-            k: explain_row(self._network, self.reference, table.take([k]), contributions[:, [k]])
-            for k in np.flatnonzero(alarms).tolist()
+            k: self._reasons(table.take([k]), contributions[:, k]) for k in np.flatnonzero(alarms).tolist()
         }
         drifts = {}
         for k, change in changes.items():
