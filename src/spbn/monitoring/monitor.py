@@ -263,7 +263,7 @@ class Monitor:
         p_values = np.full(rows, np.nan)
         p_values[known] = self.reference.tail.p_values(scores[known])
         alarms: BoolArray = p_values <= self.alarm
-        drift, changes = self._test.update(pit, uniforms[1])
+        drift, changes = self._test.update(self._spaced(pit), uniforms[1])
         recent = np.concatenate([self._recent, table.columns], axis=1)
         reasons = {
             k: self._reasons(table.take([k]), contributions[:, k]) for k in np.flatnonzero(alarms).tolist()
@@ -276,6 +276,11 @@ class Monitor:
         self.alarms += int(alarms.sum())
         self.drift_alarms += len(drifts)
         return MonitorResult(first, p_values, alarms, drift, reasons, drifts)
+
+    def _spaced(self, pit: FloatArray) -> FloatArray:
+        """Leave to the drift test, of every node, rows that are so far apart that they are independent."""
+        spacing, numbers = self.reference.spacing[:, None], self.rows + np.arange(pit.shape[1])
+        return np.where((spacing > 0) & (numbers % np.maximum(spacing, 1) == 0), pit, np.nan)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file; after `load`, the monitor continues as if nothing had happened."""
@@ -296,6 +301,7 @@ class Monitor:
                 "means": reference.means.tolist(),
                 "places": reference.pit_counts.astype(np.int64).tolist(),
                 "candidates": with_nulls(reference.candidates),
+                "spacing": reference.spacing.tolist(),
                 "by_node": None if reference.by_node is None else reference.by_node.tolist(),
             },
             "test": {
@@ -465,6 +471,7 @@ def _reference(document: Any, network: Network) -> Reference:
         _numbers(document["means"], (nodes,)),
         _numbers(document["places"], (nodes, BINS), least=0.0),
         _numbers(document["candidates"], (variables, CANDIDATES), holes=True),
+        _numbers(document.get("spacing", [1] * nodes), (nodes,), least=0.0).astype(np.int64),
         _numbers(document["by_node"], (nodes, None)) if network.is_dynamic else None,
     )
 
