@@ -6,22 +6,22 @@ It works on plain dicts and arrays, and imports neither pandas nor any other pac
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any, final
 
 import numpy as np
 
-from spbn._base.arrays import LOG_ZERO, FloatArray
-from spbn.diagnostics.rows import Reason, reasons, typical, value_of
+from spbn._base.arrays import FloatArray
+from spbn.diagnostics.blame import Blame, Reason
 from spbn.errors import ArgumentError
 from spbn.io import load
 from spbn.network import Network
 from spbn.tables.rows import RowParser
-from spbn.tables.table import Variable
+from spbn.tables.table import Table, Variable
 
 REHEARSED = (0.0, 1e6)  # values of variables: where rows are dense, perhaps, and far out
 
@@ -37,8 +37,8 @@ class RowScore:
     by_node
         What every node adds to that.
     blame
-        The nodes that make it unusual, the worst first: those whose log-density is at least 1 below what is
-        typical of them. None if no node stands out.
+        The cells that make it unusual, the worst first: the fewest whose repair makes it plausible (see
+        `spbn.explain.reasons`). None if no cell stands out. They are looked for when they are asked for.
 
     Examples
     --------
@@ -53,7 +53,11 @@ class RowScore:
 
     logpdf: float
     by_node: Mapping[str, float]
-    blame: tuple[Reason, ...]
+    _explain: Callable[[], tuple[Reason, ...]] = field(repr=False, compare=False)
+
+    @cached_property
+    def blame(self) -> tuple[Reason, ...]:
+        return self._explain()
 
 
 @final
@@ -110,7 +114,11 @@ class RowScorer:
     @cached_property
     def typical(self) -> Mapping[str, float]:
         """What every node adds to the log-density of a typical row: a median over training rows."""
-        return MappingProxyType(typical(self._network))
+        return MappingProxyType(dict(self._blame.typical))
+
+    @cached_property
+    def _blame(self) -> Blame:
+        return Blame(self._network)
 
     def logpdf(self, rows: Any) -> FloatArray:
         """Return the log-density of every row."""
@@ -131,15 +139,15 @@ class RowScorer:
         """Score rows, and say for each which nodes make it unusual."""
         columns = self._parser.columns(rows)
         contributions = self._network.logpdf_of_columns(columns)
-        totals = contributions.sum(axis=0).tolist()
-        found = []
-        for total, added, values in zip(totals, contributions.T.tolist(), columns.T.tolist(), strict=True):
-            by_node = dict(zip(self.nodes, added, strict=True))
-            finite = {node: min(max(number, LOG_ZERO), -LOG_ZERO) for node, number in by_node.items()}
-            pairs = zip(self.variables, values, strict=True)
-            row = {variable.name: value_of(variable, value) for variable, value in pairs}
-            found.append(RowScore(total, by_node, reasons(row, finite, self.typical)))
-        return found
+        blame = self._blame
+        return [
+            RowScore(
+                float(added.sum()),
+                dict(zip(self.nodes, added.tolist(), strict=True)),
+                partial(blame.reasons, Table.of(self.variables, columns[:, [k]]), added),
+            )
+            for k, added in enumerate(contributions.T)
+        ]
 
     def _rehearse(self) -> None:
         """Have densities prepare what they keep, and the compiler do its work, before the first row."""

@@ -1,13 +1,14 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import spbn
 from spbn import BayesianNetwork, Structure
 from spbn.cli.files import read_table
-from spbn.diagnostics import Scoring, leave_one_out, out_of_fold, reasons, typical, unusual_rows
-from spbn.diagnostics.rows import Reason
+from spbn.diagnostics import Reason, Scoring, leave_one_out, out_of_fold, reasons, typical, unusual_rows
 from spbn.errors import ArgumentError, DataError
+from spbn.nodes import LinearGaussian
 
 from strategies import nonlinear_frame
 
@@ -109,18 +110,78 @@ def test_a_node_that_the_record_leaves_out_is_drawn():
     assert found["c"] == typical(without_a_record(NETWORK))["c"]
 
 
+def lines(*arcs, noise=1.0):
+    """A network of lines with slope 1 whose typical log-densities are recorded as those of the median."""
+    structure = Structure("abcdef", arcs)
+    cpds = {}
+    for node in "abcdef":
+        parents = structure.parents(node)
+        cpds[node] = LinearGaussian(node, parents, 0.0, (1.0,) * len(parents), noise**2)
+    usual = -0.5 * (stats.chi2(1).median() + np.log(2.0 * np.pi)) - np.log(noise)
+    return BayesianNetwork(structure, cpds, record=spbn.record.Record(typical=dict.fromkeys("abcdef", usual)))
+
+
 def test_the_worst_node_comes_first_and_small_drops_are_no_reasons():
-    usual = dict.fromkeys("abcdef", -1.0)
-    contributions = {"a": -31.0, "b": -101.0, "c": -1.5, "d": -10.9, "e": 4.0, "f": -12.0}
-    values = dict.fromkeys("abcdef", 0.0) | {"b": 7.0}
-    found = reasons(values, contributions, usual)
-    assert [(reason.node, reason.drop) for reason in found] == [("b", 100.0), ("a", 30.0), ("f", 11.0)]
-    assert found[0].value == 7.0
-    assert [reason.node for reason in reasons(values, contributions, usual, most=1)] == ["b"]
-    assert reasons(values, dict.fromkeys("abcdef", -1.9), usual) == ()
-    # 2 below is a reason where nothing is worse, and none beside 100.
-    assert [reason.node for reason in reasons({"d": 0.0}, {"d": -3.0}, usual)] == ["d"]
-    assert len(reasons(values, contributions | {"f": -3.0}, usual)) == 2
+    def blamed(**values):
+        row = pd.DataFrame([dict.fromkeys("abcdef", 0.0) | values])
+        return [(reason.node, round(reason.drop, 2)) for reason in reasons(lines(), row)[0]]
+
+    usual = 0.5 * stats.chi2(1).median()
+    assert blamed(b=14.0, a=8.0, f=5.0, c=1.0) == [
+        ("b", round(98 - usual, 2)),
+        ("a", round(32 - usual, 2)),
+        ("f", round(12.5 - usual, 2)),
+    ]
+    assert blamed(a=1.3) == []  # less than a nat below what is typical
+    # 4 nats below are a reason where nothing is worse, and none beside 98.
+    assert [node for node, _ in blamed(d=3.0)] == ["d"]
+    assert [node for node, _ in blamed(d=3.0, b=14.0)] == ["b"]
+    assert len(blamed(a=9.0, b=9.1, c=9.2, d=9.3)) == 3
+
+
+def test_the_fewest_cells_are_blamed_that_explain_a_row():
+    """One wrong value below two true parents and above two true children, found also between candidates."""
+    network = lines(("a", "c"), ("b", "c"), ("c", "d"), ("c", "e"), noise=0.01)
+    row = {"a": 0.01, "b": -0.01, "c": 0.0, "d": 0.01, "e": -0.01, "f": 0.0}
+    for wrong in "abcdef":
+        (found,) = reasons(network, pd.DataFrame([row | {wrong: row[wrong] + 0.5}]))
+        assert [reason.node for reason in found] == [wrong]
+    # Where parents and children agree on another value, its repair undoes nearly all that it costs.
+    wrong = pd.DataFrame([row | {"c": 5.0}])
+    cost = network.logpdf(pd.DataFrame([row]))[0] - network.logpdf(wrong)[0]
+    assert reasons(network, wrong)[0][0].drop == pytest.approx(cost, rel=1e-3)
+
+
+@pytest.mark.parametrize("hole", "abdef")
+def test_in_rows_with_holes_what_is_missing_is_not_to_blame(hole):
+    network = lines(("a", "c"), ("b", "c"), ("c", "d"), ("c", "e"))
+    row = pd.DataFrame([dict.fromkeys("abcdef", 0.0) | {"c": 9.0, hole: np.nan}])
+    assert [reason.node for reason in reasons(network, row)[0]] == ["c"]
+    assert reasons(network, pd.DataFrame([dict.fromkeys("abcdef", np.nan)])) == [()]
+
+
+def test_everything_that_explains_rows_says_the_same():
+    """The same nodes and numbers from a table, a scorer and a monitor."""
+    network = BayesianNetwork.fit(spbn.datasets.synthetic_structure(), spbn.datasets.synthetic(300, seed=0))
+    rows = spbn.datasets.synthetic(60, seed=1)
+    rows.loc[3, "C"], rows.loc[7, "A"] = 40.0, -9.0
+    monitor, scorer = spbn.Monitor(network, spbn.datasets.synthetic(100, seed=2)), spbn.RowScorer(network)
+    found = unusual_rows(network, rows, top=4).rows
+    for row in found:
+        assert row.reasons
+        expected = [Reason(r.node, r.value, pytest.approx(r.drop)) for r in row.reasons]
+        assert list(reasons(network, rows)[row.position]) == expected
+        assert list(scorer.score(rows.iloc[row.position]).blame) == expected
+        assert list(monitor.explain(rows.iloc[row.position])) == expected
+
+
+def test_a_training_row_is_not_repaired_by_its_own_kernel():
+    """Close to its own value, the row's own kernels would make any value look likely."""
+    frame = FRAME.copy()
+    frame.loc[5, "b"] += 30.0
+    network = BayesianNetwork.fit(Structure("abc", [("a", "b"), ("b", "c")], "ckde"), frame)
+    row = unusual_rows(network, frame, top=1).rows[0]
+    assert (row.position, row.reasons[0].node) == (5, "b")
 
 
 def test_training_rows_are_left_out_of_the_fit():

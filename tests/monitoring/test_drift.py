@@ -1,9 +1,11 @@
 """The drift test: false alarms by simulation, and what it finds."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
+import spbn
 from spbn.monitoring.drift import BINS, CELLS, FACTORS, SHIFTS, DriftTest, bets, bin_counts
 
 
@@ -132,3 +134,66 @@ def test_missing_places_say_nothing():
     assert (statistic == 0.0).all()
     assert bin_counts(np.array([[0.0, 1.0, np.nan, 0.5]])).sum() == 3
     assert bin_counts(np.array([[0.0, 1.0]]))[0, [0, BINS - 1]].tolist() == [1, 1]
+
+
+def wandering(rng, rows, inertia=0.9, shift=0.0):
+    """A slow variable, one that follows it, and one of its own; all have a standard deviation of 1 or so."""
+    x, noise = np.zeros(rows + 200), np.sqrt(1.0 - inertia**2) * rng.standard_normal(rows + 200)
+    for t in range(1, rows + 200):
+        x[t] = inertia * x[t - 1] + noise[t]
+    y = 0.7 * x[200:] + 0.7 * rng.standard_normal(rows)
+    return pd.DataFrame({"x": x[200:] + shift, "y": y, "z": rng.standard_normal(rows)})
+
+
+def watching(reference, **options):
+    network = spbn.BayesianNetwork.fit(spbn.Structure("xyz", [("x", "y")]), reference)
+    return spbn.Monitor(network, reference, **options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", [1_000, 10_000])
+def test_rows_that_wander_raise_no_more_drift_alarms_than_stated(rows):
+    """A first-order autoregression with 0.9: 20,000 rows, of which one in 1,000 may raise an alarm."""
+    found = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        monitor = watching(wandering(rng, rows), drift=1e-3)
+        assert 15 <= monitor.reference.spacing[0] <= 60  # 1.5 times (1 + 0.9) / (1 - 0.9) = 28.5
+        assert monitor.reference.spacing[1:].tolist() == [1, 1]  # given x, y does not wander
+        found.append(monitor.update(wandering(rng, 20_000))["drift_alarm"].sum())
+    assert np.mean(found) < 20
+    rng = np.random.default_rng(9)
+    assert not watching(wandering(rng, rows)).update(wandering(rng, 20_000))["drift_alarm"].any()
+
+
+def test_a_drift_of_what_wanders_is_found_all_the_same(tmp_path):
+    rng = np.random.default_rng(10)
+    monitor = watching(wandering(rng, 2_000))
+    monitor.save(tmp_path / "state.json")
+    resumed = spbn.Monitor.load(tmp_path / "state.json", monitor.network)
+    assert resumed.reference.spacing.tolist() == monitor.reference.spacing.tolist()
+    found = monitor.update(wandering(rng, 3_000, shift=3.0))
+    assert found["drift_alarm"].any()
+    assert "x" in found.loc[found["drift_alarm"], "drift_blame"].iloc[0]
+    assert resumed.update(wandering(np.random.default_rng(11), 500))["drift"].max() > 0.0
+
+
+def test_rows_that_do_not_wander_are_all_compared():
+    """The spacing is 1 whatever chance says of 20 tables, and the counts are those of all rows."""
+    rng = np.random.default_rng(12)
+    for rows in (100, 1_000):
+        for _ in range(10):
+            reference = watching(wandering(rng, rows, inertia=0.0)).reference
+            assert (reference.spacing == 1).all()
+            assert (reference.pit_counts.sum(axis=1) == rows).all()
+
+
+def test_what_changes_too_slowly_is_not_tested_and_the_remedy_is_named():
+    rng = np.random.default_rng(13)
+    with pytest.warns(UserWarning, match="no drift of 'x' will be found.*Learn a network over time"):
+        monitor = watching(wandering(rng, 200, inertia=0.98))
+    assert monitor.reference.spacing.tolist() == [0, 1, 1]
+    moved = wandering(rng, 400, inertia=0.98, shift=1.0)
+    moved["y"] = 0.7 * moved["x"] + 0.7 * rng.standard_normal(400)
+    found = monitor.update(moved)
+    assert not found["drift_alarm"].any()

@@ -1,5 +1,7 @@
 """Monitors of dynamic networks: rows are judged by those before them, within their series."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -38,9 +40,13 @@ def test_shares_are_uniform_where_rows_depend_on_those_before(rows, dynamic):
     assert stats.kstest(found["p_value"].iloc[1:], "uniform").statistic < 0.05
     assert found["alarm"].mean() == pytest.approx(0.01, abs=0.008)
     assert not found["drift_alarm"].any()
-    # A network of single rows takes the wandering for drift.
+    assert (monitor.reference.spacing == 1).all()
+    # To a network of single rows, wandering would look like drift; but the reference rows wander, too.
     static = Monitor(spbn.learn(rows, model="gbn"), rows, alarm=0.01)
-    assert static.update(new)["drift_alarm"].sum() > 3
+    assert static.reference.spacing[0] > 20
+    assert not static.update(new)["drift_alarm"].any()
+    blind = replace(static.reference, spacing=np.ones(2, dtype=np.int64))
+    assert Monitor(static.network, blind).update(new)["drift_alarm"].sum() > 3
 
 
 def test_a_shift_is_found_and_blamed(rows, dynamic):

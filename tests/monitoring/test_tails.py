@@ -84,6 +84,31 @@ def test_parameters_are_not_taken_for_known():
     assert 0.5 * 0.002 < np.mean(rates) < 1.25 * 0.002
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("freedom", [1, 2, 3])
+def test_heavy_tails_raise_no_more_alarms_than_stated(freedom):
+    """Log-densities that a normal network gives to rows with outliers, 800 at a time: means over tables."""
+    rng, law = np.random.default_rng(6), stats.t(freedom)
+    rates = []
+    for _ in range(150):
+        tail = Tail.fit(-0.5 * law.rvs(800, random_state=rng) ** 2)
+        (limit,) = tail.quantiles(np.array([0.001]))
+        rates.append(2.0 * law.sf(np.sqrt(-2.0 * limit)))
+    assert 0.5 * 0.001 < np.mean(rates) < 1.4 * 0.001
+
+
+@pytest.mark.slow
+def test_a_few_outliers_beyond_an_ordinary_tail_are_expected_again():
+    """One row in 200 has 15 times the spread: a tenth of the rows hardly shows it, a few rows do."""
+    rng = np.random.default_rng(7)
+    rates = []
+    for _ in range(150):
+        tail = Tail.fit(-0.5 * (rng.standard_normal(800) * np.where(rng.random(800) < 0.005, 15, 1)) ** 2)
+        distance = np.sqrt(-2.0 * tail.quantiles(np.array([0.001]))[0])
+        rates.append(2.0 * (0.995 * stats.norm.sf(distance) + 0.005 * stats.norm.sf(distance / 15)))
+    assert np.mean(rates) < 2.5 * 0.001
+
+
 def test_steps_have_no_tail():
     """The log-densities of discrete rows are a few numbers: their p-values are ranks."""
     scores = np.repeat([-9.0, -5.0, -1.0], [2, 100, 898])

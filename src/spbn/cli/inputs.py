@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Collection, Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -197,6 +197,7 @@ class Axis(NamedTuple):
     series: str | None = None
     time: str | None = None
     every: float | None = None
+    season: str | float | None = None
 
     @property
     def keys(self) -> list[str]:
@@ -212,10 +213,12 @@ class Axis(NamedTuple):
         return resample(frame, time=self.time, every=self.every, series=self.series)
 
 
-def axis_of(lags: int | None, series: str | None, time: str | None, every: float | None) -> Axis | None:
+def axis_of(
+    lags: int | None, series: str | None, time: str | None, every: float | None, season: str | None
+) -> Axis | None:
     """Read the options of time; None if there are none."""
     if lags is None:
-        given = {"--series": series, "--time": time, "--every": every}
+        given = {"--series": series, "--time": time, "--every": every, "--season": season}
         unused = [option for option, value in given.items() if value is not None]
         if unused:
             raise ArgumentError(f"{' and '.join(unused)} can only be used together with --lags.")
@@ -223,7 +226,11 @@ def axis_of(lags: int | None, series: str | None, time: str | None, every: float
     require_least("--lags", lags)
     if every is not None and time is None:
         raise ArgumentError("--every needs the column with the times of rows: --time.")
-    return Axis(lags, series, time, every)
+    rows: str | float | None = season
+    if season is not None:
+        with suppress(ValueError):
+            rows = float(season)
+    return Axis(lags, series, time, every, rows)
 
 
 def resample(frame: pd.DataFrame, *, time: str, every: float, series: str | None = None) -> pd.DataFrame:

@@ -60,6 +60,10 @@ DEMO_SEED = 2  # decides which rows validate; with this one A and D come out lin
 @click.option(
     "--every", type=float, help="With --time: resample the rows to this step, in seconds if times are dates."
 )
+@click.option(
+    "--season",
+    help="With --time: a season that rows depend on: year, week, day or hour, or the number of its rows.",
+)
 @options.learning_option(OPTIONS["max_seconds"])
 @options.file_option("--checkpoint", OPTIONS["checkpoint"].flag_help)
 @options.workers_option
@@ -73,6 +77,7 @@ def learn(
     series: str | None,
     time: str | None,
     every: float | None,
+    season: str | None,
     max_seconds: float | None,
     checkpoint: Path | None,
     workers: int | None,
@@ -93,7 +98,7 @@ def learn(
     from spbn.learning.learn import LearningInterrupted
 
     inputs.require_targets(out, checkpoint, report=report, inputs=lesson.files)
-    axis = inputs.axis_of(lags, series, time, every)
+    axis = inputs.axis_of(lags, series, time, every, season)
     frame: pd.DataFrame | None = None
     if lesson.is_in_parts:
         if checkpoint is not None:
@@ -134,7 +139,8 @@ def _learned(
 
         return learn_from_parts([source.path for source in lesson.files], **settings)
     if axis is not None:
-        return spbn.learn_dynamic(frame, lags=axis.lags, series=axis.series, time=axis.time, **settings)
+        keys = {"series": axis.series, "time": axis.time}
+        return spbn.learn_dynamic(frame, lags=axis.lags, **keys, season=axis.season, **settings)
     return spbn.learn(frame, **settings)
 
 

@@ -21,6 +21,7 @@ from spbn.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
     from spbn._base.arrays import FloatArray
+    from spbn.diagnostics.blame import Reason
     from spbn.diagnostics.model import Strengths
     from spbn.diagnostics.rows import UnusualRows
     from spbn.network import BayesianNetwork, Network
@@ -390,7 +391,7 @@ def score(
             )
         with inputs.busy("scoring the rows"):
             logpdf = np.asarray(network.row_network.logpdf(frame, missing="integrate", seed=seed))
-        document, left_out = _observed_document(logpdf, frame, top), False
+        document, left_out = _observed_document(network.row_network, logpdf, frame, top), False
     else:
         with inputs.busy("scoring the rows"):
             if isinstance(network, spbn.DynamicNetwork):
@@ -418,18 +419,20 @@ def _show_scores(found: Mapping[str, Any], nodes: list[str], left_out: bool) -> 
         table.insert(0, "log-density", [row["logpdf"] for row in rows], allow_duplicates=True)
         say_lines(table.to_string(float_format=lambda value: f"{value:.3f}"))
     else:
-        head = "nodes to blame" if is_complete else "missing"
+        head = "nodes to blame" if is_complete else "nodes to blame, and what is missing"
         say(f"{'row':>8} {'log-density':>12}  {head}", style="bold")
         for row in rows:
-            blame = [f"{reason['node']} ({_fixed(-reason['drop'], 1)})" for reason in row.get("blame", ())]
-            why = row["missing"] if not is_complete else blame or ["a little of everything"]
-            say(f"{row['row']!s:>8} {_fixed(row['logpdf'], 3):>12}  {', '.join(why)}".rstrip())
+            blame = [f"{reason['node']} ({_fixed(-reason['drop'], 1)})" for reason in row["blame"]]
+            why = ", ".join(blame or ["a little of everything"])
+            if row.get("missing"):
+                why += f"; no {', '.join(row['missing'])}"
+            say(f"{row['row']!s:>8} {_fixed(row['logpdf'], 3):>12}  {why}")
     say()
     if left_out:
         say(f"These are the rows that the network was learned from: each is scored {found['scored']}.")
-    about = "" if nodes else " In brackets: the node's log-density minus that of a typical training row."
+    about = "" if nodes else " In brackets: how many nats of log-density the node's value costs."
     if not is_complete:
-        about = (
+        about += (
             " A row with missing values is scored by the others: compare its log-density only with that of "
             "rows in which the same columns are missing."
         )
@@ -439,24 +442,32 @@ def _show_scores(found: Mapping[str, Any], nodes: list[str], left_out: bool) -> 
 def _unusual_document(found: UnusualRows, labels: Sequence[object], by_node: bool) -> dict[str, Any]:
     rows = []
     for row in found.rows:
-        blame = [{"node": r.node, "value": r.value, "drop": r.drop} for r in row.reasons]
-        line = {"row": labels[row.position], "logpdf": row.logpdf, "blame": blame}
+        line = {"row": labels[row.position], "logpdf": row.logpdf, "blame": _blame(row.reasons)}
         if by_node:
             line["by_node"] = dict(zip(found.nodes, found.contributions[row.position], strict=True))
         rows.append(line)
     return {"rows": len(found.logpdf), "mean": found.mean, "scored": found.scoring.value, "unusual": rows}
 
 
-def _observed_document(logpdf: FloatArray, frame: pd.DataFrame, top: int) -> dict[str, Any]:
-    """Describe the least likely rows of a table with holes, and what is missing in them."""
-    holes = frame.isna()
+def _blame(reasons: Sequence[Reason]) -> list[dict[str, Any]]:
+    return [{"node": reason.node, "value": reason.value, "drop": reason.drop} for reason in reasons]
+
+
+def _observed_document(
+    network: spbn.BayesianNetwork, logpdf: FloatArray, frame: pd.DataFrame, top: int
+) -> dict[str, Any]:
+    """Describe the least likely rows of a table with holes: what is missing in them, and what is to blame."""
+    from spbn.diagnostics.rows import reasons as explain_rows
+
+    holes, least = frame.isna(), logpdf.argsort(kind="stable")[:top].tolist()
     unusual = [
         {
             "row": frame.index[place],
             "logpdf": float(logpdf[place]),
             "missing": list(holes.columns[holes.iloc[place]]),
+            "blame": _blame(found),
         }
-        for place in logpdf.argsort(kind="stable")[:top].tolist()
+        for place, found in zip(least, explain_rows(network, frame.iloc[least]), strict=True)
     ]
     return {
         "rows": len(logpdf),

@@ -1,7 +1,7 @@
 """What a network says about rows and about itself: unusual rows, importance, calibration, early stops.
 
 `unusual_rows`, `reasons`, `typical`
-    Which rows are unlikely, and which nodes make them so.
+    Which rows are unlikely, and which nodes are to blame.
 `leave_one_out`, `out_of_fold`
     Log-densities of training rows under parameters that were fitted without them.
 `check_data`
@@ -14,18 +14,17 @@
     Why a search ended with less than it could have found, and what to try.
 """
 
+from spbn.diagnostics.blame import Reason, typical
 from spbn.diagnostics.data_check import ColumnCheck, DataCheck, check_data
 from spbn.diagnostics.model import EarlyStop, FarRow, Strengths, early_stop
 from spbn.diagnostics.populations import Difference, Population, populations
 from spbn.diagnostics.rows import (
-    Reason,
     Scoring,
     UnusualRow,
     UnusualRows,
     leave_one_out,
     out_of_fold,
     reasons,
-    typical,
     unusual_rows,
 )
 

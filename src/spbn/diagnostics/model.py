@@ -23,7 +23,7 @@ import numpy as np
 
 from spbn._base.arrays import FloatArray, same_uniforms
 from spbn._base.lazy import pd
-from spbn.diagnostics.rows import Evidence, reasons, settings_of
+from spbn.diagnostics.rows import Evidence, settings_of
 from spbn.errors import ArgumentError, DataError, Naming, SpbnError, in_python, quoted, render, setting
 from spbn.graphs.dag import Arc
 from spbn.inference.batch import with_classes
@@ -389,13 +389,8 @@ def _far_rows(
     found = []
     for row in np.argsort(-drops, kind="stable")[:SHOWN].tolist():
         if drops[row] > least:
-            worst = reasons(
-                {node: float(table.column(node)[row]) for node in last.nodes},
-                dict(zip(last.nodes, by_node[:, row].tolist(), strict=True)),
-                dict(zip(last.nodes, usual.tolist(), strict=True)),
-                most=1,
-            )
-            found += [FarRow(row, reason.node, labels[row] if labels else str(row)) for reason in worst]
+            node = last.nodes[int((usual - by_node[:, row]).argmax())]
+            found.append(FarRow(row, node, labels[row] if labels else str(row)))
     return tuple(found)
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from spbn._base.arrays import FloatArray
-from spbn.diagnostics.rows import Evidence, gather_rows, value_of
+from spbn.diagnostics.blame import value_of
+from spbn.diagnostics.rows import Evidence, gather_rows
 from spbn.errors import ArgumentError, setting
 from spbn.inference.batch import class_probabilities
 from spbn.network import BayesianNetwork

@@ -2,16 +2,13 @@
 
 A row that a network was fitted to sits on a kernel of its own, so the network finds it more likely than it
 would find a new row like it. Left out of the fit (`leave_one_out`, `out_of_fold`), it is judged like any
-other.
-
-A node is to blame for a row as far as its log-density there lies below what is typical of it. That is its
-median over training rows, so that a row has the same reasons in whatever table it comes.
+other. Which cells are to blame, `spbn.diagnostics.blame` says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -22,7 +19,8 @@ from spbn._base import display
 from spbn._base.arrays import FloatArray, IntArray, finite_log_density
 from spbn._base.checks import whole
 from spbn._deprecated import renamed
-from spbn.errors import ArgumentError, quoted
+from spbn.diagnostics.blame import Blame, Reason
+from spbn.errors import ArgumentError
 from spbn.inference.batch import class_probabilities
 from spbn.joint import average_over_classes
 from spbn.kernels.estimates import BandwidthRule
@@ -32,19 +30,15 @@ from spbn.rows.memory import MemoryRows
 from spbn.rows.partition import Partition
 from spbn.rows.store import FitSettings
 from spbn.scores.by_class import ByClass
-from spbn.tables.lags import lag_name
+from spbn.tables.lags import lag_name, lagged_table
 from spbn.tables.reader import as_table, frame_index
 from spbn.tables.splits import fold_labels
-from spbn.tables.table import Table, Variable
+from spbn.tables.table import Table
 from spbn.timeseries.network import DynamicNetwork
 
 FOLDS = 10
 FEWEST_ROWS = 3  # of which one can be left out
 SHOWN_ROWS = 10
-SHOWN_NODES = 3
-LEAST_DROP = 1.0  # nats: a value e times less likely than a typical one
-LEAST_SHARE = 0.1  # of the greatest drop: a node that adds less explains nothing
-SAMPLED_ROWS = 1_000  # that tell what is typical of a network without a record
 ONE_BY_ONE = 1_000  # training rows up to which each is left out alone; beyond, a tenth at a time
 
 
@@ -258,15 +252,6 @@ class Scoring(Enum):
 
 
 @dataclass(frozen=True)
-class Reason:
-    """A node that makes a row unusual: its value there, and how far its log-density is below the typical."""
-
-    node: str
-    value: float | str  # that of a discrete node is its level
-    drop: float
-
-
-@dataclass(frozen=True)
 class UnusualRow:
     """A row with a low log-density."""
 
@@ -411,9 +396,13 @@ def find_unusual(network: BayesianNetwork, evidence: Evidence, *, top: int = SHO
         contributions = finite_log_density(
             left_out[scoring](network, table) if scoring in left_out else network.contributions(table)
         )
-    usual = typical(network)
-    rows = _least_likely(table, network.nodes, contributions, top, evidence.labels, lambda row: usual)
-    return UnusualRows(rows, network.nodes, contributions, usual, scoring)
+    blame = Blame(network)
+
+    def explain(row: int) -> tuple[Reason, ...]:
+        return blame.reasons(table.take([row]), contributions[row], left_out=scoring in left_out)
+
+    rows = _least_likely(contributions, top, evidence.labels, explain)
+    return UnusualRows(rows, network.nodes, contributions, blame.typical, scoring)
 
 
 def unusual_in_time(network: DynamicNetwork, data: Any, *, top: int = SHOWN_ROWS) -> UnusualRows:
@@ -425,92 +414,65 @@ def unusual_in_time(network: DynamicNetwork, data: Any, *, top: int = SHOWN_ROWS
     whole("top", top)
     table, runs = network.read(data)
     contributions = finite_log_density(network.contributions(data))
-    found = find_unusual(network.transition, gather_rows(network.transition, network.lagged(data)), top=0)
+    evidence = gather_rows(network.transition, network.lagged(data))
+    found = find_unusual(network.transition, evidence, top=0)
     scoring = Scoring.AS_GIVEN if network.hidden is not None else found.scoring
+    later = runs.windows(network.lags + 1)[:, 0]
     if network.hidden is None:  # a class depends on other rows too
-        contributions[runs.windows(network.lags + 1)[:, 0]] = found.contributions
-    place_in_run = np.empty(table.rows, dtype=np.int64)
-    for start, end in zip(runs.starts, runs.ends, strict=True):
-        place_in_run[runs.order[start:end]] = np.arange(end - start)
-    first = typical(network.static)
+        contributions[later] = found.contributions
+    blame, first = Blame(network.transition), Blame(network.static)
+    transition_rows = evidence.table
+    assert transition_rows is not None
+    lagged = {row: place for place, row in enumerate(later.tolist())}
+    windows = [window for width in range(1, network.lags + 1) for window in runs.beginnings(width)]
+    beginnings = {int(window[0]): window for window in windows}
 
-    def usual(row: int) -> Mapping[str, float]:
-        lag = network.lags - 1 - int(place_in_run[row])
-        names = {n: n if n == network.hidden else lag_name(n, lag) for n in network.nodes} if lag >= 0 else {}
-        return {node: first[name] for node, name in names.items()} or found.typical
+    def explain(row: int) -> tuple[Reason, ...]:
+        if row in lagged:
+            rows, left_out = transition_rows.take([lagged[row]]), scoring is not Scoring.AS_GIVEN
+            return blame.reasons(rows, contributions[row], left_out=left_out)
+        window = beginnings[row]
+        lag = network.lags - len(window)
+        # Rows to come have any value, and say nothing.
+        padded = np.concatenate([np.repeat(window[:1], lag), window])
+        names = {n if n == network.hidden else lag_name(n, lag): n for n in network.nodes}
+        own = dict(zip(names, contributions[row].tolist(), strict=True))
+        by_node = np.array([own.get(node, np.nan) for node in network.static.nodes])
+        rows = lagged_table(table, padded[None], range(network.lags)).select(
+            [v.name for v in network.static.variables]
+        )
+        return tuple(replace(reason, node=names[reason.node]) for reason in first.reasons(rows, by_node))
 
     index = frame_index(data)
-    labels = () if index is None else index
-    rows = _least_likely(table, network.nodes, contributions, top, labels, usual)
+    rows = _least_likely(contributions, top, () if index is None else index, explain)
     return UnusualRows(rows, network.nodes, contributions, found.typical, scoring)
 
 
 def _least_likely(
-    table: Table,
-    nodes: Sequence[str],
-    contributions: FloatArray,
-    top: int,
-    labels: Sequence[Any],
-    usual: Callable[[int], Mapping[str, float]],
+    contributions: FloatArray, top: int, labels: Sequence[Any], explain: Callable[[int], tuple[Reason, ...]]
 ) -> tuple[UnusualRow, ...]:
-    """Return the least likely rows, the most unusual first; `usual` says what is typical of a row's nodes."""
+    """Return the least likely rows, the most unusual first."""
     total = contributions.sum(axis=1)
-    rows = []
-    for i in np.argsort(total, kind="stable")[:top].tolist():
-        values = {v.name: value_of(v, x) for v, x in zip(table.variables, table.columns[:, i], strict=True)}
-        by_node = dict(zip(nodes, contributions[i].tolist(), strict=True))
-        label = str(labels[i]) if len(labels) else str(i)
-        rows.append(UnusualRow(i, label, float(total[i]), reasons(values, by_node, usual(i))))
-    return tuple(rows)
+    return tuple(
+        UnusualRow(i, str(labels[i]) if len(labels) else str(i), float(total[i]), explain(i))
+        for i in np.argsort(total, kind="stable")[:top].tolist()
+    )
 
 
-def reasons(
-    values: Mapping[str, float | str],
-    contributions: Mapping[str, float],
-    usual: Mapping[str, float],
-    *,
-    most: int = SHOWN_NODES,
-) -> tuple[Reason, ...]:
-    """Return the nodes that make a row unusual, the worst first.
+def reasons(network: BayesianNetwork, data: Any) -> list[tuple[Reason, ...]]:
+    """Return for every row the cells that make it unusual, the worst first; none if no cell stands out.
 
-    These are nodes whose log-density is at least 1 below what is typical, and by at least a tenth
-    of the greatest such drop.
+    They are the fewest whose repair, by what the rest of the row makes plausible, leaves the row as likely as
+    is typical. Missing values are filled by draws.
 
-    `values`: the row: the value of every node.
-    `contributions`: the log-density of every node in this row.
-    `usual`: the log-density of every node in a typical row, from `typical`.
-    `most`: how many nodes to return at most.
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(500, seed=0)
+    >>> network = spbn.learn(data, model="gbn")
+    >>> row = data.head(1).assign(D=99.0, E=float("nan"))
+    >>> spbn.explain.reasons(network, row)[0][0].node
+    'D'
     """
-    # A hidden class has no value to blame.
-    drops = {node: usual[node] - contributions[node] for node in contributions if node in values}
-    least = max(LEAST_DROP, LEAST_SHARE * max(drops.values(), default=0.0))
-    worst = sorted((node for node in drops if drops[node] >= least), key=lambda node: -drops[node])
-    return tuple(Reason(node, values[node], drops[node]) for node in worst[:most])
-
-
-def typical(network: BayesianNetwork) -> dict[str, float]:
-    """Return what every node adds to the log-density of a typical row.
-
-    That is the median over training rows that the node was not fitted to, from the network's record. Where
-    there is none, it is the median over rows drawn from the network, always the same ones.
-    """
-    known = network.record.typical
-    absent = [node for node in network.nodes if node not in known]
-    if absent and network.inputs:
-        raise ArgumentError(
-            f"what is typical of {quoted(absent)} is not recorded, and rows cannot be drawn without values "
-            f"of the inputs: learn the network from data."
-        )
-    drawn = {}
-    if absent:  # always the same rows
-        columns = network.draw(SAMPLED_ROWS, seed=0)
-        in_units = [network.in_data_units(v.name, columns[v.name]) for v in network.variables]
-        rows = Table.of(network.variables, np.stack(in_units))
-        medians = {node: np.asarray(np.median(network.node_logpdf(node, rows))) for node in absent}
-        drawn = {node: float(finite_log_density(median)) for node, median in medians.items()}
-    return {node: drawn[node] if node in drawn else float(known[node]) for node in network.nodes}
-
-
-def value_of(variable: Variable, number: float) -> float | str:
-    """Return a value as it is in data."""
-    return variable.levels[int(number)] if variable.is_discrete else float(number)
+    table, blame = as_table(data, variables=network.variables, missing="keep"), Blame(network)
+    return [blame.reasons(table.take([row])) for row in range(table.rows)]

@@ -13,6 +13,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NoReturn, final
 
 import numpy as np
@@ -23,9 +24,9 @@ from spbn._base.arrays import BoolArray, FloatArray, finite_log_density
 from spbn._base.checks import fraction, is_whole, whole
 from spbn._base.files import replacing
 from spbn._deprecated import warn_deprecated
-from spbn.diagnostics.rows import Reason
+from spbn.diagnostics.blame import Blame, Reason
 from spbn.errors import ArgumentError, DataError, ModelFileError, SpbnError, SpbnWarning, setting
-from spbn.monitoring.attribution import WINDOW, Drift, explain_drift, explain_row
+from spbn.monitoring.attribution import WINDOW, Drift, explain_drift
 from spbn.monitoring.drift import BINS, DriftTest
 from spbn.monitoring.reference import CANDIDATES, MIN_ROWS, Reference, ReferenceScorer, Tail, score_reference
 from spbn.network import Network
@@ -212,19 +213,31 @@ class Monitor:
     def explain(self, row: Any) -> tuple[Reason, ...]:
         """Return what makes a row unusual: the variables to blame, the worst first.
 
-        These are the fewest variables whose values, if they were different, would make the row usual. The
-        row is given as for `update`, but it is not counted.
+        These are the fewest variables whose values, if they were different, would make the row usual, as
+        `spbn.explain.unusual_rows` says, too. The row is given as for `update`, but it is not counted.
         """
         table = self._buffer.copy().table(as_dict(row))
         if table.rows != 1:
             raise DataError(f"explain takes one row. Got {table.rows}.")
-        unknown = np.full((len(self._network.nodes), 1), np.nan)
-        if not self.network.is_dynamic and np.isnan(table.columns).any():
-            return explain_row(self._network, self.reference, table, unknown)
-        found = self._scorer.score(table, np.full(unknown.shape, 0.5))
-        if np.isnan(found.rows[0]):
-            return ()
-        return explain_row(self._network, self.reference, table, found.contributions)
+        contributions = self._scorer.score(table, np.full((len(self._network.nodes), 1), 0.5)).contributions
+        return self._reasons(table, contributions[:, 0])
+
+    def _reasons(self, row: Table, contributions: FloatArray) -> tuple[Reason, ...]:
+        """Explain a row; contributions are NaN where they depend on what is missing."""
+        missing = np.isnan(row.columns)
+        if not missing.any():
+            return self._blame.reasons(row, contributions)
+        if not self.network.is_dynamic:  # what is missing is drawn
+            return self._blame.reasons(row)
+        filled = np.where(missing, self.reference.candidates[:, :1], row.columns)
+        return self._blame.reasons(row.with_columns(filled), contributions)
+
+    @cached_property
+    def _blame(self) -> Blame:
+        network = self._network
+        if network.inputs and not set(network.nodes) <= set(network.record.typical):
+            return Blame(network, dict(zip(network.nodes, self.reference.medians.tolist(), strict=True)))
+        return Blame(network)
 
     def read(self, rows: Any) -> Table:
         """Read new rows, which come after all that were read before, for `check`."""
@@ -251,11 +264,10 @@ class Monitor:
         p_values = np.full(rows, np.nan)
         p_values[known] = self.reference.tail.p_values(scores[known])
         alarms: BoolArray = p_values <= self.alarm
-        drift, changes = self._test.update(pit, uniforms[1])
+        drift, changes = self._test.update(self._spaced(pit), uniforms[1])
         recent = np.concatenate([self._recent, table.columns], axis=1)
         reasons = {
-            k: explain_row(self._network, self.reference, table.take([k]), contributions[:, [k]])
-            for k in np.flatnonzero(alarms).tolist()
+            k: self._reasons(table.take([k]), contributions[:, k]) for k in np.flatnonzero(alarms).tolist()
         }
         drifts = {}
         for k, change in changes.items():
@@ -265,6 +277,11 @@ class Monitor:
         self.alarms += int(alarms.sum())
         self.drift_alarms += len(drifts)
         return MonitorResult(first, p_values, alarms, drift, reasons, drifts)
+
+    def _spaced(self, pit: FloatArray) -> FloatArray:
+        """Leave to the drift test, of every node, rows that are so far apart that they are independent."""
+        spacing, numbers = self.reference.spacing[:, None], self.rows + np.arange(pit.shape[1])
+        return np.where((spacing > 0) & (numbers % np.maximum(spacing, 1) == 0), pit, np.nan)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file; after `load`, the monitor continues as if nothing had happened."""
@@ -285,6 +302,7 @@ class Monitor:
                 "means": reference.means.tolist(),
                 "places": reference.pit_counts.astype(np.int64).tolist(),
                 "candidates": with_nulls(reference.candidates),
+                "spacing": reference.spacing.tolist(),
                 "by_node": None if reference.by_node is None else reference.by_node.tolist(),
             },
             "test": {
@@ -454,6 +472,7 @@ def _reference(document: Any, network: Network) -> Reference:
         _numbers(document["means"], (nodes,)),
         _numbers(document["places"], (nodes, BINS), least=0.0, most=MOST_ROWS),
         _numbers(document["candidates"], (variables, CANDIDATES), holes=True),
+        _numbers(document.get("spacing", [1] * nodes), (nodes,), least=0.0).astype(np.int64),
         _numbers(document["by_node"], (nodes, None)) if network.is_dynamic else None,
     )
 

@@ -8,7 +8,8 @@ is at most p with probability p at most. It cannot be smaller than 1 / (n + 1), 
 depends on one or two rows. So the lowest tenth of the reference rows is described by a generalised Pareto
 distribution of how far below the tenth they lie, which extrapolates p-values. Its two parameters are not
 chosen but integrated over: a plug-in estimate raises too many alarms, because it takes the parameters for
-known.
+known. Where tails are heavier far out than at first, so that half or a quarter of these rows say that a value
+is less rare, the greatest p-value counts: a rare row is never taken for rarer than the rows can tell.
 
 Reference rows are scored by parameters that were fitted without them: rows that a network was fitted to are
 left out of the fit when they are scored, one by one or a tenth at a time, or all new rows would look unusual
@@ -46,7 +47,7 @@ from spbn._base.arrays import (
     same_uniforms,
 )
 from spbn.diagnostics.rows import ONE_BY_ONE, leave_one_out, out_of_fold, settings_of
-from spbn.errors import DataError, FitError, SpbnWarning, in_python
+from spbn.errors import DataError, FitError, SpbnWarning, in_python, quoted
 from spbn.fitting import fitted
 from spbn.inference.batch import class_probabilities, impute_table, log_density_of_observed
 from spbn.monitoring.drift import bin_counts
@@ -61,6 +62,9 @@ MIN_ROWS = 50
 FOLDS = 10
 MAX_PIT_ROWS = 2_000  # whose PIT values are computed: they take longer than densities do
 MAX_COMPARED_ROWS = 1_000  # that rows with holes are compared with, node by node
+#: Autocorrelations beyond so many standard errors mean that rows depend on those before; then those of the
+#: drift test are so many autocorrelation times apart, if there are as many.
+DEPENDENT, SPACING, WINDOW_TIMES, MIN_SPACED = 4.5, 1.5, 5.0, 20
 CANDIDATES = 31  # values of a variable that are tried when it may be to blame
 MAX_DROP = 50.0  # nats below the median that count in a mean: a single row must not decide it
 
@@ -68,11 +72,14 @@ TAIL_FRACTION, MIN_TAIL, MAX_TAIL = 0.1, 20, 500  # of the reference rows, that 
 MIN_DISTINCT = 10  # log-densities of the tail: those of discrete variables are steps, and have no tail
 IMPOSSIBLE = 0.1 * LOG_ZERO  # log-densities below this are those of impossible rows
 
-# The prior of the shape: log-densities have tails that are about exponential, and heavier ones if
-# rows have outliers that the network does not expect. The scale has no prior but that of a scale.
-SHAPES = np.linspace(-0.95, 1.5, 50)
+TAILS = 3  # of which each has half as many rows as the one before
+
+# The prior of the shape, a Cauchy distribution: log-densities have tails that are about exponential, and
+# heavier ones if rows have outliers that the network does not expect: 2 for those of a Cauchy variable. The
+# scale has no prior but that of a scale.
+SHAPES = np.linspace(-0.95, 3.5, 70)
 SHAPE_MEAN, SHAPE_SPREAD = 0.15, 0.4
-LOG_SCALES = np.linspace(-2.5, 2.5, 81)  # relative to the mean
+LOG_SCALES = np.linspace(-6.0, 2.5, 120)  # relative to the mean, which heavy tails make great
 NEGLIGIBLE = 1e-12  # weight of a pair of parameters
 LOG_DISTANCES = np.linspace(-6.0, 16.0, 300)  # relative to the mean, at which p-values are tabulated
 
@@ -101,10 +108,17 @@ class Tail:
         is_impossible, has_steps = lowest[0] < IMPOSSIBLE, len(np.unique(lowest)) < MIN_DISTINCT
         if k < MIN_TAIL or is_impossible or has_steps or lowest[-1] >= edge:
             return cls(ordered, -np.inf, np.zeros(1), np.zeros(1))
-        excesses = edge - lowest
-        log_distances = LOG_DISTANCES + np.log(excesses.mean())
-        log_p_values = np.log((k + 1) / (n + 1)) + _log_survival(excesses, np.exp(log_distances))
-        return cls(ordered, edge, log_distances, log_p_values)
+        log_distances = LOG_DISTANCES + np.log(np.mean(edge - lowest))
+        scores = edge - np.exp(log_distances)
+        log_p_values = np.full(len(scores), -np.inf)
+        for part in range(TAILS):
+            size = k >> part
+            beyond = scores < ordered[size]
+            if size >= MIN_TAIL // 2 and beyond.any() and ordered[size - 1] < ordered[size]:
+                excesses, distances = ordered[size] - ordered[:size], ordered[size] - scores[beyond]
+                found = np.log((size + 1) / (n + 1)) + _log_survival(excesses, distances)
+                log_p_values[beyond] = np.maximum(log_p_values[beyond], found)
+        return cls(ordered, edge, log_distances, np.maximum.accumulate(log_p_values[::-1])[::-1])
 
     @property
     def rows(self) -> int:
@@ -147,7 +161,7 @@ def _log_survival(excesses: FloatArray, distances: FloatArray) -> FloatArray:
     for i, shape in enumerate(SHAPES):
         hazards = _cumulative_hazard(excesses / scales[:, None], shape).sum(axis=1)
         log_posterior[i] = -len(excesses) * np.log(scales) - (1.0 + shape) * hazards
-        log_posterior[i] -= 0.5 * ((shape - SHAPE_MEAN) / SHAPE_SPREAD) ** 2
+        log_posterior[i] -= np.log1p(((shape - SHAPE_MEAN) / SHAPE_SPREAD) ** 2)
     weights = np.exp(log_posterior - log_posterior.max())
     weights /= weights.sum()
     survival = np.zeros(len(distances))
@@ -180,6 +194,8 @@ class Reference:
     means: FloatArray
     pit_counts: FloatArray  # how many rows have P(X ≤ x | parents) in every bin: nodes × bins
     candidates: FloatArray  # variables × quantiles of the columns; the levels of a discrete one, and then NaN
+    #: Every how many rows a node is tested for drift: until then, it remembers earlier ones; 0: never.
+    spacing: IntArray
     #: What every node adds to the log-densities of some rows: nodes × rows. None if rows with holes are not
     #: compared with it.
     by_node: FloatArray | None = None
@@ -235,13 +251,18 @@ def score_reference(
         some = complete.take(_some(complete.rows, MAX_PIT_ROWS))
         uniforms = same_uniforms((len(network.nodes), some.rows))
         pit = network.logpdf_and_cdf_of_columns(some.columns, uniforms)[1]
+    spacing = _spacing(network, complete)
+    _warn_if_never_tested(network, spacing, complete.rows)
     contributions = finite_log_density(contributions)
     return Reference(
         Tail.fit(contributions.sum(axis=0)),
         np.median(contributions, axis=1),
         np.mean(np.maximum(contributions, np.median(contributions, axis=1)[:, None] - MAX_DROP), axis=1),
-        bin_counts(pit),
+        np.concatenate(
+            [_spaced_counts(row, every / complete.rows) for row, every in zip(pit, spacing, strict=True)]
+        ),
         _candidates(complete),
+        spacing,
         contributions[:, _some(complete.rows, MAX_COMPARED_ROWS)] if by_node else None,
     )
 
@@ -275,6 +296,53 @@ def _pit_out_of_fold(
             part = BayesianNetwork(network.structure, cpds, hidden=network.hidden)
             found[:, asked] = part.logpdf_and_cdf_of_columns(test.columns[:-1], uniforms[:, asked])[1]
     return np.clip(found[:, wanted], 0.0, 1.0)
+
+
+def _spaced_counts(pit: FloatArray, distance: float) -> FloatArray:
+    """Count PIT values of a node in bins: those that are some distance apart, as a share of all rows."""
+    known = pit[~np.isnan(pit)]
+    return bin_counts(known[None, :: max(1, int(np.ceil(distance * len(known))))])
+
+
+def _spacing(network: BayesianNetwork, table: Table) -> IntArray:
+    """Return for every node every how many rows its PIT values are practically independent.
+
+    That is `SPACING` times the integrated autocorrelation time of their normal scores, which is summed up to
+    a lag of five times itself (Sokal 1997); 1 if successive rows show no dependence; 0 if there are fewer
+    than `MIN_SPACED` rows so far apart.
+    """
+    from scipy.special import ndtri
+
+    first = max(0, (table.rows - MAX_PIT_ROWS) // 2)
+    rows = table.take(np.arange(first, min(first + MAX_PIT_ROWS, table.rows)))
+    uniforms = same_uniforms((len(network.nodes), rows.rows))
+    scores = ndtri(np.clip(network.logpdf_and_cdf_of_columns(rows.columns, uniforms)[1], 1e-6, 1.0 - 1e-6))
+    scores -= scores.mean(axis=1, keepdims=True)
+    spectrum = np.abs(np.fft.rfft(scores, 2 * rows.rows)) ** 2
+    covariances = np.fft.irfft(spectrum)[:, : rows.rows]
+    correlations = covariances / np.maximum(covariances[:, :1], 1e-300)
+    times = 2.0 * np.cumsum(correlations, axis=1) - 1.0
+    ends = (np.arange(rows.rows) >= WINDOW_TIMES * times).argmax(axis=1)
+    found = np.maximum(times[np.arange(len(times)), ends], 1.0)
+    is_dependent = np.abs(correlations[:, 1:3]).max(axis=1) > DEPENDENT / np.sqrt(rows.rows)
+    spacing = np.where(is_dependent, np.ceil(SPACING * found), 1.0).astype(np.int64)
+    return np.where(table.rows < MIN_SPACED * spacing, 0, spacing)
+
+
+def _warn_if_never_tested(network: BayesianNetwork, spacing: IntArray, rows: int) -> None:
+    """Say so if nodes change so slowly that reference rows do not tell a drift from their usual course."""
+    slow = [node for node, every in zip(network.nodes, spacing, strict=True) if not every]
+    if slow:
+        change = "they change" if len(slow) > 1 else "it changes"
+        warnings.warn(
+            SpbnWarning(
+                f"no drift of {quoted(slow)} will be found: {change} so slowly from row to row that "
+                f"{rows:,} reference rows do not show how far. Learn a network over time "
+                f"(spbn.learn_dynamic, or spbn learn --lags 1), which judges a row by the rows before it, "
+                f"or give more reference rows."
+            ),
+            stacklevel=4,
+        )
 
 
 def _some(rows: int, most: int) -> IntArray:

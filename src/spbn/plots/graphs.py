@@ -397,7 +397,7 @@ def plot_slices(network: DynamicNetwork, ax: Axes | None = None, *, slices: int 
         _draw_node(ax, labels[node], place, None if k < network.lags else types[node])
     lagged = {lag_name(node, lag): (node, lag) for node in network.nodes for lag in range(network.lags + 1)}
     for k in range(network.lags, number):
-        for name, target in arcs:
+        for name, target in (arc for arc in arcs if arc[0] in lagged):  # a season is no row
             source, lag = lagged[name]
             ends = (labels[source], labels[target])
             line = OPEN if (name, target) in dashed else "-"

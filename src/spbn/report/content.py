@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from spbn.diagnostics.blame import SAMPLED_ROWS, Reason
 from spbn.diagnostics.data_check import ColumnCheck, DataCheck, check_data
 from spbn.diagnostics.model import (
     GOOD,
@@ -19,9 +20,7 @@ from spbn.diagnostics.model import (
 )
 from spbn.diagnostics.populations import describe_populations
 from spbn.diagnostics.rows import (
-    SAMPLED_ROWS,
     Evidence,
-    Reason,
     Scoring,
     Source,
     UnusualRows,
@@ -441,8 +440,10 @@ def unusual_section(content: Content) -> h.Html:
     over = "training rows" if is_recorded else f"{SAMPLED_ROWS:,} rows drawn from the network"
     numbered = " Rows are counted from 0." if content.evidence.labels[:2] == ("0", "1") else ""
     hint = (
-        "The rows with the lowest log-density, and the nodes to blame, with their values and how far their "
-        f"log-density is below what is typical of the node, its median over {over}. "
+        "The rows with the lowest log-density, and the nodes to blame: the fewest whose values, if the rest "
+        "of the row decided them, would leave all nodes as likely as is typical (their medians over "
+        f"{over}). "
+        "Numbers say how many nats of log-density these values cost. "
         f"{SCORED[found.scoring]} Triangles mark these rows among all "
         f"{content.evidence.rows:,}; the median is {h.number(found.median)}.{numbered}"
     )

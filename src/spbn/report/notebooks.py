@@ -14,7 +14,8 @@ import numpy as np
 from spbn._base import display
 from spbn._base.arrays import FloatArray
 from spbn._base.lazy import pd
-from spbn.diagnostics.rows import Reason, UnusualRows
+from spbn.diagnostics.blame import Reason
+from spbn.diagnostics.rows import UnusualRows
 from spbn.errors import can_place_graphs
 from spbn.graphs.dag import Arc
 from spbn.inference.query import Posterior

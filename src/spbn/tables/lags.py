@@ -35,6 +35,7 @@ class Runs:
     ends: IntArray  # where each run ends in `order`
     series: tuple[str, ...]  # of every run, as text; all "" if there is no column that tells them apart
     step: float | None = None  # between the times of rows; None without times, or if no row follows another
+    times: FloatArray | None = None  # of rows, since 1970 if they are dates; None if nobody needs them
 
     @property
     def starts(self) -> IntArray:
@@ -77,6 +78,39 @@ class Runs:
         """Return the first rows of every run that has as many: runs × width, the last row first."""
         starts = self.starts[self.lengths >= width]
         return self.order[starts[:, None] + np.arange(width)[::-1]]
+
+
+#: Seasons that have a name, in seconds; a year is a mean one of the Gregorian calendar.
+LEAST_SEASON = 2  # rows
+SEASONS = {"hour": 3_600.0, "day": 86_400.0, "week": 604_800.0, "year": 31_556_952.0}
+#: What tells the phase of a season: two inputs of every row.
+SEASON_INPUTS = (Variable("sin(season)"), Variable("cos(season)"))
+
+
+def is_season(value: object) -> bool:
+    """Tell whether something is a season: a name, or a number of rows."""
+    if isinstance(value, str):
+        return value in SEASONS
+    return is_number(value) and value >= LEAST_SEASON
+
+
+def period_of(season: str | float, step: float | None) -> float:
+    """Return the length of a season in units of time; a number is that of its rows."""
+    if isinstance(season, str):
+        return SEASONS[season]
+    return season * (step or 1.0)
+
+
+def season_columns(times: FloatArray, period: float) -> FloatArray:
+    """Return the inputs that tell the phase of a season: 2 × times."""
+    angles = 2.0 * np.pi * np.mod(times / period, 1.0)
+    return np.stack([np.sin(angles), np.cos(angles)])
+
+
+def with_season(rows: Table, times: FloatArray, period: float) -> Table:
+    """Return rows with two further columns, the phase of a season at the times of the rows."""
+    columns = np.concatenate([rows.columns, season_columns(times, period)])
+    return Table.of((*rows.variables, *SEASON_INPUTS), columns)
 
 
 def lag_name(name: str, lag: int) -> str:

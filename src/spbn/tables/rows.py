@@ -202,8 +202,8 @@ class RowBuffer:
     remembered.
     `series`, `time`, `step`: the columns that say which series a row belongs to and when it was, if there are
     any, and the interval between times.
-    `join`: puts rows together with those before them: a function of a table and of the numbers of rows,
-    windows × (lags + 1), the last row first.
+    `join`: puts rows together with those before them: a function of a table, of the numbers of rows,
+    windows × (lags + 1), the last row first, and of the times of all rows, if they have any.
     """
 
     def __init__(
@@ -214,7 +214,7 @@ class RowBuffer:
         series: str | None = None,
         time: str | None = None,
         step: float | None = None,
-        join: Callable[[Table, IntArray], Table] = lambda table, windows: table,
+        join: Callable[[Table, IntArray, FloatArray | None], Table] = lambda table, windows, times: table,
     ) -> None:
         self._variables, self._lags = tuple(variables), lags
         self._series, self._time, self._step = series, time, step
@@ -240,7 +240,10 @@ class RowBuffer:
             return data
         table = Table.of(self._variables, self._parser.columns(data))
         runs = runs_of(data, series=self._series, time=self._time, step=self._step)
-        return self._join(table, runs.windows(self._lags + 1))
+        times = None
+        if self._time is not None:
+            times = read_times(self._time, columns_of(data)[self._time], in_parts=True)
+        return self._join(table, runs.windows(self._lags + 1), times)
 
     def table(self, rows: Any) -> Table:
         """Return new rows with their past, NaN where there is none; they are the past of rows to come."""
@@ -250,7 +253,9 @@ class RowBuffer:
         """Do what `table` does with variables × rows and the columns of the `keys`."""
         count, width = columns.shape[1], self._lags + 1
         if not count or not self._lags:
-            return self._join(Table.of(self._variables, columns), np.empty((0, width), dtype=np.int64))
+            return self._join(
+                Table.of(self._variables, columns), np.empty((0, width), dtype=np.int64), np.empty(0)
+            )
         series = [""] * count if self._series is None else [as_text(key) for key in keys[self._series]]
         times: list[float | None] = [None] * count
         dated = False
@@ -265,7 +270,8 @@ class RowBuffer:
             raise
         flat = np.stack(steps, axis=1).reshape(len(columns), -1)  # every row after those before it
         windows = np.arange(count)[:, None] * width + np.arange(width)[::-1]
-        return self._join(Table.of(self._variables, flat), windows)
+        of_rows = None if self._time is None else np.repeat(np.array(times, dtype=np.float64), width)
+        return self._join(Table.of(self._variables, flat), windows, of_rows)
 
     def _append_row(self, series: str, time: float | None, values: FloatArray, *, dated: bool) -> FloatArray:
         """Take one row; return it and those before it, variables × (lags + 1), the last one last."""

@@ -24,7 +24,7 @@ from spbn.inference.problem import read_region
 from spbn.inference.query import equal_tails, read_quantiles
 from spbn.joint import as_columns
 from spbn.network import BayesianNetwork
-from spbn.tables.lags import lag_name
+from spbn.tables.lags import SEASON_INPUTS, lag_name
 from spbn.tables.table import Variable
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ LARGEST = 1e150  # beyond, numbers cannot be squared
 
 #: What happens or does not at every step: a dict of intervals and levels, or a function of a frame.
 Event = Mapping[str, Any] | Callable[["pd.DataFrame"], Any]
+
+
+SEASON_NAMES = tuple(variable.name for variable in SEASON_INPUTS)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -249,11 +252,13 @@ def simulate(
     steps: int,
     rng: np.random.Generator,
     classes: FloatArray | None = None,
+    season: FloatArray | None = None,
 ) -> FloatArray:
     """Draw the rows that follow: variables × steps × paths, in the units of the data; levels as codes.
 
     The past is variables × lags × paths, the oldest row first, in the same units. The variables are the nodes
     of the transition network, in their order. `classes`: the hidden class of every path, if there is one.
+    `season`: the phase of the season, 2 × steps × paths, if there is one.
     """
     names, (_, lags, paths) = [n for n in transition.nodes if n != transition.hidden], past.shape
     rows = np.concatenate([past, np.empty((len(names), steps, paths))], axis=1)
@@ -262,6 +267,10 @@ def simulate(
     for now in range(lags, lags + steps):
         inputs = {} if transition.hidden is None or classes is None else {transition.hidden: classes}
         for name in transition.inputs:
+            if season is not None and name in SEASON_NAMES:
+                phase = season[SEASON_NAMES.index(name), now - lags]
+                inputs[name] = transition.in_density_units(name, phase)
+                continue
             place, lag = places[name]
             with np.errstate(over="ignore"):
                 moved = transition.in_density_units(name, rows[place, now - lag])

@@ -23,7 +23,21 @@ from spbn.learning.settings import LearnSettings, shows_options
 from spbn.network import BayesianNetwork
 from spbn.structure import Structure
 from spbn.tables.columns import columns_of
-from spbn.tables.lags import Runs, blocked_split, lag_name, lagged_table, runs_of
+from spbn.tables.lags import (
+    LEAST_SEASON,
+    SEASON_INPUTS,
+    SEASONS,
+    Runs,
+    blocked_split,
+    is_dated,
+    is_season,
+    lag_name,
+    lagged_table,
+    period_of,
+    read_times,
+    runs_of,
+    with_season,
+)
 from spbn.tables.reader import TableLike, as_table
 from spbn.tables.table import Table, require_distinct, require_variation
 from spbn.timeseries.network import DynamicNetwork
@@ -39,6 +53,7 @@ def learn_dynamic(
     lags: int = 1,
     series: str | None = None,
     time: str | None = None,
+    season: str | float | None = None,
     **options: object,
 ) -> DynamicNetwork:
     """Learn a network over time: how every row depends on the rows before it in its series.
@@ -61,6 +76,10 @@ def learn_dynamic(
     time
         The column with the times of rows: numbers or dates, which increase in equal steps. A
         new series begins after a gap.
+    season
+        A season that rows depend on: "year", "week", "day" or "hour", if `time` holds dates; or the number of
+        rows after which it begins again. Its phase, ``sin(season)`` and ``cos(season)``, is an input of every
+        row that has others before it.
     options
         As for `learn`. The arcs in `required_arcs` and `forbidden_arcs` may name lagged columns, ``("x[t-1]",
         "y")``, or give the lag: ``(("x", 1), "y")``. Patterns match lagged columns, too. No arc points into
@@ -101,6 +120,10 @@ def learn_dynamic(
     settings = settings.replace(required_arcs=required, forbidden_arcs=forbidden)
 
     rows = lagged_table(table, windows, range(lags + 1))
+    period = _period(season, data, time, runs.step, table.names)
+    if period is not None and time is not None:
+        times = read_times(time, columns_of(data)[time], in_parts=True)
+        rows = with_season(rows, times[windows[:, 0]], period)
     resolved = _resolve(settings, table.names, rows.names)
     _require_forward(resolved.required_arcs, table.names, lags)
     _require_news(rows, table.names, lags)
@@ -112,6 +135,7 @@ def learn_dynamic(
     def opened() -> tuple[Checkpoint, ...]:
         """Open the checkpoint of both searches, once the first of them is known to be possible."""
         known = settings.affecting_result() | {"lags": lags, "series": series, "time": time}
+        known |= {} if season is None else {"season": season}
         beginnings = lagged_table(table, first, range(lags)).digest
         work = describe_work("search over time", known, rows) | {"beginnings": beginnings}
         assert settings.checkpoint is not None  # or nobody would open it
@@ -122,7 +146,9 @@ def learn_dynamic(
         transition = _with_given(transition, settings, "required_arcs", "forbidden_arcs", "tiers")
         if transition.hidden is not None:  # the share of a class is that of series, not of rows
             static = static.replace(cpds={**static.cpds, hidden.NAME: transition.cpds[hidden.NAME]})
-        return DynamicNetwork(static, transition, lags, series=series, time=time, step=runs.step)
+        return DynamicNetwork(
+            static, transition, lags, series=series, time=time, step=runs.step, season=season
+        )
 
     def learn_static(max_seconds: float | None, transition: BayesianNetwork | None) -> BayesianNetwork:
         limited, classes = resolved.replace(max_seconds=max_seconds), None
@@ -153,6 +179,35 @@ def learn_dynamic(
         found = stop.network
         raise LearningInterrupted(stop.search, lambda: combine(found(), transition)) from None  # type: ignore[arg-type, return-value]
     return combine(static, transition)
+
+
+def _period(
+    season: str | float | None, data: TableLike, time: str | None, step: float | None, names: Sequence[str]
+) -> float | None:
+    """Return the length of a season in units of time, if there is one and it makes sense."""
+    if season is None:
+        return None
+    shown = setting("season", season)
+    if not is_season(season):
+        raise ArgumentError(
+            f"{argument('season')} must be one of {quoted(SEASONS)}, or a number of rows, {LEAST_SEASON} or "
+            f"more. Got {season!r:.60}."
+        )
+    if time is None:
+        raise ArgumentError(
+            f"{shown} needs the times of rows, which say where in the season each is: name their column "
+            f"({setting('time', ...)}). A column that counts rows will do for a number of rows."
+        )
+    if isinstance(season, str) and not is_dated(columns_of(data)[time]):
+        raise ArgumentError(
+            f"{shown} needs dates, and column {time!r} holds numbers: give the number of rows in a season."
+        )
+    period, taken = period_of(season, step), {variable.name for variable in SEASON_INPUTS} & set(names)
+    if step is None or period < LEAST_SEASON * step:
+        raise ArgumentError(f"{shown} has no phase: rows are {step} seconds apart, which is too far.")
+    if taken:
+        raise DataError(f"a column is called {taken.pop()!r}, as the phase of the season is: rename it.")
+    return period
 
 
 def _refuse_unsuited(settings: LearnSettings) -> None:

@@ -18,7 +18,20 @@ from spbn.errors import ArgumentError, DataError, GraphError, ModelFileError, Sp
 from spbn.joint import as_columns, average_over_classes, class_weights
 from spbn.learning.hidden import draw_codes
 from spbn.network import BayesianNetwork, Network
-from spbn.tables.lags import Runs, lag_name, lagged_table, runs_of
+from spbn.tables.columns import columns_of
+from spbn.tables.lags import (
+    SEASON_INPUTS,
+    SEASONS,
+    Runs,
+    is_season,
+    lag_name,
+    lagged_table,
+    period_of,
+    read_times,
+    runs_of,
+    season_columns,
+    with_season,
+)
 from spbn.tables.reader import as_table, by_row, frame_index
 from spbn.tables.rows import RowBuffer
 from spbn.tables.table import Table
@@ -53,6 +66,9 @@ class DynamicNetwork(Network):
         The columns of data that tell series apart, and that hold the times of rows; None if there are none.
     step
         The interval between the times of rows.
+    season
+        A season whose phase is an input of the transition network, ``sin(season)`` and ``cos(season)``:
+        "year", "week", "day" or "hour" if times are dates, or a number of rows.
 
     With a hidden class, which both networks have then, a series belongs to one class as a whole. The density
     of a row is that given all rows before it in its series, by which classes become more or less probable:
@@ -75,11 +91,21 @@ class DynamicNetwork(Network):
     series: str | None = None
     time: str | None = None
     step: float | None = None
+    season: str | float | None = None
 
     def __post_init__(self) -> None:
         self.lags = lags = whole("lags", self.lags, 1)
         hidden, names = self.hidden, tuple(n for n in self.transition.nodes if n != self.hidden)
         allowed = {lag_name(name, lag) for name in names for lag in range(1, lags + 1)}
+        levels: dict[str, tuple[str, ...]] = {}
+        if self.season is not None:
+            if self.time is None or self.step is None or not is_season(self.season):
+                raise GraphError(
+                    f"a season, one of {quoted(SEASONS)} or a number of rows, needs the column of the times "
+                    f"of rows, time, and their step. Got {self.season!r:.60}."
+                )
+            levels = {variable.name: () for variable in SEASON_INPUTS}
+            allowed |= set(levels)
         unknown = [name for name in self.transition.structure.inputs if name not in allowed]
         if unknown:
             raise GraphError(
@@ -93,7 +119,7 @@ class DynamicNetwork(Network):
         if set(keys) & set(names) or len(set(keys)) < len(keys):
             raise GraphError(f"series and time must be columns that are not nodes. Got {quoted(keys)}.")
         self.variables = self.transition.variables[: len(names)]  # the nodes, without the inputs
-        levels = {lag_name(v.name, lag): v.levels for v in self.variables for lag in range(lags + 1)}
+        levels |= {lag_name(v.name, lag): v.levels for v in self.variables for lag in range(lags + 1)}
         for part in self.parts:
             wrong = [v.name for v in part.variables if v.levels != levels[v.name]]
             if wrong:
@@ -130,7 +156,8 @@ class DynamicNetwork(Network):
         out = np.empty((len(self.nodes), table.rows))
         windows = runs.windows(self.lags + 1)
         if len(windows):
-            out[:, windows[:, 0]] = self.transition.contributions(self._transition_rows(table, windows)).T
+            rows = self._transition_rows(table, windows, runs.times)
+            out[:, windows[:, 0]] = self.transition.contributions(rows).T
         for width in range(1, self.lags + 1):
             first = runs.beginnings(width)
             if len(first):
@@ -182,7 +209,7 @@ class DynamicNetwork(Network):
         windows = runs.windows(self.lags + 1)
         windows = windows[whole[windows].all(axis=1)]
         if len(windows):
-            rows = self._transition_rows(table, windows).columns
+            rows = self._transition_rows(table, windows, runs.times).columns
             out[:, :-1, windows[:, 0]] = self.transition.terms_by_class(rows)[:, :-1]
         for width in range(1, self.lags + 1):
             first = runs.beginnings(width)
@@ -209,6 +236,8 @@ class DynamicNetwork(Network):
         table, runs = self.read(data)
         windows = runs.windows(self.lags + 1)
         found = lagged_table(table, windows, range(self.lags + 1))
+        if self._period is not None and runs.times is not None:
+            found = with_season(found, runs.times[windows[:, 0]], self._period)
         index = frame_index(data)
         rows = windows[:, 0] if index is None else index[windows[:, 0]]
         return pd.DataFrame(as_columns(found.variables, found.columns), index=rows)
@@ -231,14 +260,20 @@ class DynamicNetwork(Network):
         names = [lag_name(v.name, lag) for v in self.variables for lag in reversed(range(self.lags))]
         first = np.stack([self.static.in_data_units(name, drawn[name]) for name in names])
         past = first.reshape(len(self.variables), self.lags, n)
-        later = simulate(self.transition, past, max(0, steps - self.lags), rng, drawn.get(self.hidden or ""))
+        first_times: Any = np.zeros(n)
+        season = None
+        if self._period is not None and self.step is not None:  # as if series began in all seasons alike
+            first_times = self.step * rng.integers(0, max(1, round(self._period / self.step)), n)
+            season = self._season_ahead(first_times + (self.lags - 1) * self.step, max(0, steps - self.lags))
+        classes = drawn.get(self.hidden or "")
+        later = simulate(self.transition, past, max(0, steps - self.lags), rng, classes, season)
         rows = np.concatenate([past, later], axis=1)[:, :steps]
         flat = rows.transpose(0, 2, 1).reshape(len(self.variables), -1)
         columns: dict[str, Any] = {}
         if self.series is not None or n > 1:
             columns[self.series or free_name("series", self.nodes)] = np.repeat(np.arange(1, n + 1), steps)
         if self.time is not None:
-            columns[self.time] = np.tile(np.arange(steps) * (self.step or 1.0), n)
+            columns[self.time] = (first_times[:, None] + np.arange(steps) * (self.step or 1.0)).ravel()
         return pd.DataFrame({**columns, **as_columns(self.variables, flat)})
 
     def forecast(self, history: Any, steps: int, *, n: int = 1000, seed: Seed = 0) -> Forecast:
@@ -285,7 +320,10 @@ class DynamicNetwork(Network):
             of_last = runs.series_of_rows[np.stack(recent)[:, 0]]
             weights = self._class_probabilities(table, runs)[of_last]
             classes = draw_codes(np.repeat(weights, n, axis=0), rng).astype(np.float64)
-        values = simulate(self.transition, past, steps, rng, classes)
+        season = None
+        if runs.times is not None:
+            season = self._season_ahead(np.repeat(runs.times[np.stack(recent)[:, -1]], n), steps)
+        values = simulate(self.transition, past, steps, rng, classes, season)
         shape = (len(self.variables), steps, len(last), n)
         before = [runs.order[max(runs.starts[k], runs.ends[k] - SHOWN_HISTORY) : runs.ends[k]] for k in last]
         return Forecast(
@@ -319,6 +357,7 @@ class DynamicNetwork(Network):
 
     def to_record(self, arrays: ArrayWriter) -> dict[str, Any]:
         own = {"lags": self.lags, "series": self.series, "time": self.time, "step": self.step}
+        own |= {} if self.season is None else {"season": self.season}
         return {
             "dynamic": {
                 **own,
@@ -344,11 +383,12 @@ class DynamicNetwork(Network):
                 refuse(f"{key!r} must be the name of a column. Got {record[key]!r:.100}.")
         if step is not None and not (is_number(step) and step > 0):
             refuse(f"its step of time must be a number greater than 0. Got {step!r:.100}.")
-        step = None if step is None else float(step)
+        step, season = None if step is None else float(step), record.get("season")
+        if season is not None and not is_season(season):
+            refuse(f"its season must be one of {quoted(SEASONS)}, or a number of rows. Got {season!r:.100}.")
+        keys = {"series": record.get("series"), "time": record.get("time")}
         try:
-            return cls(
-                static, transition, lags, series=record.get("series"), time=record.get("time"), step=step
-            )
+            return cls(static, transition, lags, **keys, step=step, season=season)
         except SpbnError as error:
             raise ModelFileError(f"its dynamic network makes no sense: {error}") from error
 
@@ -363,7 +403,11 @@ class DynamicNetwork(Network):
         if isinstance(data, Table):
             one = np.array([table.rows])
             return table, Runs(np.arange(table.rows), one, ("",))
-        return table, runs_of(data, series=self.series, time=self.time, step=self.step)
+        runs = runs_of(data, series=self.series, time=self.time, step=self.step)
+        if self.season is not None and self.time is not None:
+            times = read_times(self.time, columns_of(data)[self.time], in_parts=True)
+            runs = replace(runs, times=times)
+        return table, runs
 
     def row_buffer(self) -> RowBuffer:
         if self.hidden is not None:
@@ -380,12 +424,29 @@ class DynamicNetwork(Network):
             join=self._transition_rows,
         )
 
-    def _transition_rows(self, table: Table, windows: IntArray) -> Table:
-        """Return the columns that the transition network needs, from windows of rows, the last row first."""
+    def _transition_rows(self, table: Table, windows: IntArray, times: FloatArray | None) -> Table:
+        """Return the columns that the transition network needs, from windows of rows, the last row first.
+
+        `times`: of all rows of the table, for the season.
+        """
         places = lagged_places([variable.name for variable in self.variables], self.lags)
-        found = [places[variable.name] for variable in self.transition.variables]
-        columns = np.stack([table.columns[place, windows[:, lag]] for place, lag in found])
-        return Table.of(self.transition.variables, columns)
+        columns = {name: table.columns[place, windows[:, lag]] for name, (place, lag) in places.items()}
+        if self._period is not None and times is not None:
+            season = season_columns(times[windows[:, 0]], self._period)
+            columns |= dict(zip((v.name for v in SEASON_INPUTS), season, strict=True))
+        wanted = self.transition.variables
+        return Table.of(wanted, np.stack([columns[variable.name] for variable in wanted]))
+
+    @property
+    def _period(self) -> float | None:
+        """The length of the season in units of time."""
+        return None if self.season is None else period_of(self.season, self.step)
+
+    def _season_ahead(self, times: FloatArray, steps: int) -> FloatArray | None:
+        """Return the phase of the season in the rows that follow some times: 2 × steps × times."""
+        if self._period is None or self.step is None:
+            return None
+        return season_columns(times + self.step * np.arange(1, steps + 1)[:, None], self._period)
 
     def _initial(self, table: Table, windows: IntArray, level: int | None = None) -> FloatArray:
         """Contributions of the last row of windows at the beginning of runs: variables × windows.

@@ -256,6 +256,16 @@ def test_learn_every(run):
     assert found.step == 4.0
 
 
+@option("learn", "--season")
+def test_learn_season(run):
+    options = ["--lags", "1", "--series", "machine", "--time", "t", "--season", "10"]
+    found = over_time(run, *options, series="machine", time="t", season=10)
+    assert found.season == 10
+    code, _, err = run("learn", "series.csv", *options[:-1], "year")
+    assert (code, "--season year needs dates" in err) == (2, True)
+    assert run("learn", "series.csv", "--season", "10")[2].endswith("together with --lags.\n")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in CASES if name != "types"])
 def test_the_options_of_learning_reach_models_over_time(name, run):
