@@ -18,7 +18,7 @@ from click.shell_completion import get_completion_class
 from spbn.cli.command import Group, complain, say, warn
 from spbn.cli.learn import classify, compare, confidence, demo, learn
 from spbn.cli.query import classes, forecast, impute, predict, query, sample
-from spbn.cli.show import compact, explore, plot, report, score, show
+from spbn.cli.show import compact, explore, export, import_command, plot, report, score, show
 from spbn.cli.watch import watch
 
 #: All commands, under the headings of the overview.
@@ -28,7 +28,7 @@ GROUPS = {
     "Ask": (query, predict, impute, classes, score, sample),
     "Trust": (confidence, compare),
     "Time": (forecast, watch),
-    "Files": (compact,),
+    "Files": (compact, export, import_command),
 }
 #: What to do about arcs over time.
 STRETCHES = (

@@ -15,7 +15,7 @@ import spbn
 from spbn._base.display import printable
 from spbn._base.lazy import pd
 from spbn.cli import inputs, options
-from spbn.cli.command import Answer, command, count, say, say_lines
+from spbn.cli.command import FILE, Answer, argument, command, count, say, say_lines
 from spbn.cli.sources import Source
 from spbn.errors import ArgumentError, DataError
 
@@ -293,6 +293,42 @@ def explore(
     answer.wrote("out", target, f"explorer written to {target}")
     if opens and not webbrowser.open(target.resolve().as_uri()):
         say("No browser was found: open the file in one.")
+
+
+@command
+@options.model_argument
+@options.file_option("--out", "graph.graphml, .dot or .csv; model.bif or .xmlbif.", required=True)
+def export(answer: Answer, model: Path, out: Path) -> None:
+    """Write a network for other programs.
+
+    .bif and .xmlbif hold all of a network whose nodes are discrete; .graphml, .dot and .csv (the adjacency
+    matrix) hold the graph of any.
+
+    [dim]spbn export wine.spbn --out wine.graphml[/]
+    """
+    from spbn.io import exchange
+
+    inputs.require_targets(out, inputs=[model])
+    exchange.require_known(out)
+    exchange.export(inputs.load_any_model(model).row_network, out)
+    answer.wrote("out", out, f"network written to {out}")
+
+
+@command
+@argument("file", type=FILE, help="A network of discrete nodes: model.bif or .xmlbif.")
+@options.file_option("--out", "Write the model: model.spbn.", required=True)
+def import_command(answer: Answer, file: Path, out: Path) -> None:
+    """Read a network that another program wrote.
+
+    [dim]spbn import alarm.bif --out alarm.spbn[/]
+    """
+    from spbn.io import exchange
+
+    inputs.require_targets(out, inputs=[file])
+    network = exchange.read(file)
+    network.save(out)
+    give_network(answer, network, details=False)
+    answer.wrote("out", out, f"model written to {out}")
 
 
 @command

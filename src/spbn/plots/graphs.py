@@ -30,6 +30,7 @@ from spbn._base.checks import is_whole
 from spbn._base.files import replacing
 from spbn.errors import ArgumentError, GraphError, argument, require_plot_packages
 from spbn.graphs.dag import DAG, Arc
+from spbn.io.exchange import to_dot
 from spbn.network import BayesianNetwork, Network
 from spbn.nodes.base import NodeType
 from spbn.plots.pictures import (
@@ -543,22 +544,3 @@ def save_graph(graph: Structure | Network, path: Path, **options: Any) -> None:
 def to_svg(graph: Structure | Network) -> str:
     """Draw a graph as SVG."""
     return draw_graph(partial(display.plot, graph), "svg", len(graph.nodes)).decode()
-
-
-def to_dot(graph: Structure | BayesianNetwork) -> str:
-    """Write a graph in graphviz's language, nodes in the colours of their types, open directions dashed."""
-    structure = graph if isinstance(graph, Structure) else graph.structure
-    dashed = () if isinstance(graph, Structure) else graph.open_directions()
-    lines = ["digraph {", "  node [style=filled, fillcolor=white];"]
-    for node, node_type in structure.types.items():
-        lines.append(f'  {_dot_quoted(node)} [fillcolor="{node_type.appearance.colour}"];')
-    lines += [f"  {_dot_quoted(name)} [style=dashed];" for name in structure.used_inputs]
-    for source, target in structure.arcs:
-        style = " [style=dashed]" if (source, target) in dashed else ""
-        lines.append(f"  {_dot_quoted(source)} -> {_dot_quoted(target)}{style};")
-    return "\n".join([*lines, "}", ""])
-
-
-def _dot_quoted(name: str) -> str:
-    escaped = name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
