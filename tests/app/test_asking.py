@@ -41,8 +41,9 @@ def test_levels_are_printed_with_their_probabilities(mixed, run):
     expected = [posterior.mean()["y"], posterior.median()["y"], *posterior.interval(0.9).loc["y"]]
     np.testing.assert_allclose([float(number) for number in lines["y"]], expected, atol=0.01)
     assert lines["mean"] == ["median", "5", "%", "95", "%"]
-    worth = f"{posterior.effective_size:.0f}"
-    assert f"method: {posterior.method}, {len(posterior.weights)} draws worth {worth} independent ones" in out
+    size = f"{posterior.effective_size:,.0f}"
+    drawn = f"{len(posterior.weights):,} draws (effective sample size {size})"
+    assert f"method: {posterior.method}, {drawn}" in out
     assert "\n  exact: town, size\n  forward: x, y, z\n" in out
     assert (
         f"log-evidence: {posterior.log_evidence:.3f}\n" in out

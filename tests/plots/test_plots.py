@@ -320,3 +320,14 @@ def test_a_picture_of_a_large_graph_can_be_opened(tmp_path):
         assert image.width * image.height < 2.1e7
     assert path.stat().st_size < 8e6
     save_graph(tree(700), tmp_path / "g.svg")  # no warning
+
+
+def test_a_graph_with_several_types_has_a_legend_of_them():
+    types = {"a": "lg", "b": "ckde", "c": "blend"}
+    legend = plot_structure(Structure("abc", [("a", "b")], types)).get_legend()
+    shown = dict(zip([t.get_text() for t in legend.get_texts()], legend.legend_handles, strict=True))
+    known = {
+        NodeType.parse(name).appearance.label: NodeType.parse(name).appearance.colour
+        for name in types.values()
+    }
+    assert {name: mpl.colors.to_hex(one.get_markerfacecolor()) for name, one in shown.items()} == known

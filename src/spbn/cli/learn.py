@@ -8,6 +8,7 @@ import time as clock
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -114,6 +115,9 @@ def learn(
             stop.network().save(out)
             say(f"best network after {len(stop.search.steps)} steps written to {out}")
             raise click.exceptions.Exit(130) from None
+    if not network.is_dynamic:
+        record = replace(network.row_network.record, title=lesson.data.stem)
+        network = network.row_network.replace(record=record)
     give_network(answer, network)
     if frame is not None:
         is_complete = present(frame).all()

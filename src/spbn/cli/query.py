@@ -131,8 +131,8 @@ def _show_posterior(posterior: Posterior, found: Mapping[str, Any], event: Seque
     by_method: dict[str, list[str]] = {}
     for name, method in posterior.methods.items():
         by_method.setdefault(method, []).append(name)
-    worth = f"{len(posterior.weights)} draws worth {posterior.effective_size:.0f} independent ones"
-    say(f"method: {posterior.method}{'' if posterior.method == 'exact' else f', {worth}'}")
+    draws = f"{len(posterior.weights):,} draws (effective sample size {posterior.effective_size:,.0f})"
+    say(f"method: {posterior.method}{'' if posterior.method == 'exact' else f', {draws}'}")
     if len(by_method) > 1:
         for method, names in by_method.items():
             say(f"  {method}: {', '.join(map(printable, names))}")
@@ -432,6 +432,8 @@ def _show_forecast(
     chances: Mapping[str, float],
 ) -> None:
     """Print some steps: the first ones, and then fewer and fewer."""
+    from spbn.report.html import MINUS, number
+
     series = f", {count(ahead.series, 'series', 'series')}" if ahead.series_name else ""
     say(f"{count(range(ahead.steps), 'step')} ahead, {count(range(ahead.n), 'path')}{series}")
     steps = range(1, ahead.steps + 1)
@@ -441,7 +443,7 @@ def _show_forecast(
         found = found.rename(index=lambda value: printable(value) if isinstance(value, str) else value)
         rows = found.loc[found.index.get_level_values(-1).isin(shown), :].reset_index(allow_duplicates=True)
         say("", variable.name, style="bold")
-        say_lines(rows.to_string(index=False, float_format=lambda value: f"{value:.4g}"))
+        say_lines(rows.to_string(index=False, float_format=lambda value: number(value).replace(MINUS, "-")))
     if chances:
         say()
     for name, probability in chances.items():

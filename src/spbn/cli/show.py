@@ -67,6 +67,10 @@ def _show_parts(network: Network, details: bool) -> None:
         pdag, tests = search.pdag, sum(search.tests_run)
         found = f"{count(pdag.arcs, 'arc')} with a known direction, {count(pdag.edges, 'edge')} without"
         say("", f"PC: {tests} independence tests; {found}")
+        if pdag.edges:
+            more = f" and {len(pdag.edges) - SHOWN_CASES} more" if len(pdag.edges) > SHOWN_CASES else ""
+            edges = [f"{first} — {second}" for first, second in pdag.edges[:SHOWN_CASES]]
+            say(f"direction not known from the tests: {', '.join(edges)}{more}")
         search = network.type_search
     if isinstance(search, SearchResult):
         what = "node types: " if search is network.type_search else ""
@@ -227,7 +231,8 @@ def report(answer: Answer, model: Path, data: Source | None, out: Path, confiden
     strengths = None if confidence is None else _strengths(network, confidence)
     remedy = inputs.FILL if network.is_dynamic else None
     rows = None if data is None else inputs.frame_for(network, data, remedy=remedy)
-    write_report_to(answer, "out", out, network, rows, model.stem, strengths)
+    title = network.row_network.record.title or model.stem
+    write_report_to(answer, "out", out, network, rows, title, strengths)
 
 
 def write_report_to(
@@ -289,7 +294,8 @@ def explore(
     inputs.require_targets(target, inputs=[model])
     network = inputs.load_any_model(model)
     with inputs.busy("drawing rows"):
-        write_explorer(network, target, n=samples, seed=seed, title=model.stem)
+        title = network.row_network.record.title or model.stem
+        write_explorer(network, target, n=samples, seed=seed, title=title)
     answer.wrote("out", target, f"explorer written to {target}")
     if opens and not webbrowser.open(target.resolve().as_uri()):
         say("No browser was found: open the file in one.")

@@ -332,6 +332,8 @@ def plot_structure(
         other = node_type and compare_to is not None and compare_to.type(node) is not node_type
         _draw_node(ax, label, layout.centres[label], node_type, marked=bool(other))
     legend = _legend_lines(compare_to, strengths, dashed)
+    if compare_to is None:
+        legend += _legend_types(found)
     # Room for a legend if the graph is narrow.
     (left, top), (right, bottom) = layout.corners
     aside = max(1.0, 0.5 * ((NARROWEST_WITH_LEGEND if legend else NARROWEST) - (right - left)))
@@ -457,6 +459,19 @@ def _legend_lines(
     return [Line2D([], [], color=c, linestyle=line, linewidth=w, label=name) for name, c, line, w in lines]
 
 
+def _legend_types(structure: Structure) -> list[Line2D]:
+    """Return a node of every type, if there are several."""
+    from matplotlib.lines import Line2D
+
+    kinds = {kind.name: kind.appearance for kind in structure.types.values()}
+    style: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 8, "markeredgecolor": INK}
+    return [
+        Line2D([], [], **style, markerfacecolor=one.colour, label=one.label)
+        for one in kinds.values()
+        if len(kinds) > 1
+    ]
+
+
 @display.plot.register(DynamicNetwork)
 def plot_slices(network: DynamicNetwork, ax: Axes | None = None, *, slices: int | None = None) -> Axes:
     """Draw slices of time from left to right, with a line for every variable.
@@ -500,7 +515,8 @@ def plot_slices(network: DynamicNetwork, ax: Axes | None = None, *, slices: int 
         ax.text(k * (width + SLICE_GAP), -0.75, heading, ha="center", va="center", fontsize=9, color=FADED)
     ax.set_xlim(-0.5 * width - 2.0, (number - 1) * (width + SLICE_GAP) + 0.5 * width + 6.0)
     ax.set_ylim(ROW * (len(lines) - 1) + 0.6, -1.1)
-    return _finished(ax, _legend_lines(None, None, dashed), made=made)
+    legend = [*_legend_lines(None, None, dashed), *_legend_types(network.transition.structure)]
+    return _finished(ax, legend, made=made)
 
 
 def _draw_arc_in_time(

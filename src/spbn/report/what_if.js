@@ -386,7 +386,8 @@
     if (!left) return "no samples left";
     if (!variable.axis) {
       const place = variable.now.indexOf(Math.max(...variable.now));
-      return `most likely: ${variable.levels[place]}`;
+      const many = variable.levels.length > 7 ? `; ${variable.levels.length} levels, scroll to see all` : "";
+      return `most likely: ${variable.levels[place]}${many}`;
     }
     const { axis, now, prior } = variable;
     const [low, high] = [0.05, 0.95].map((share) => shown(axis, quantile(variable, now, share)));

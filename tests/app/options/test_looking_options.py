@@ -175,6 +175,16 @@ def test_export_out(run):
     assert "by the ending of the name. Got 'graph.txt'" in err
 
 
+def test_pages_are_named_after_the_table_that_was_learned_from(run):
+    FRAME.to_csv("houses.csv", index=False)
+    assert run("learn", "houses.csv", "--model", "gbn", "--out", "anything.spbn")[0] == 0
+    assert spbn.BayesianNetwork.load("anything.spbn").record.title == "houses"
+    assert run("explore", "anything.spbn", "--no-open")[0] == 0
+    assert "<h1>houses</h1>" in Path("anything-explorer.html").read_text()
+    assert run("report", "anything.spbn", "--out", "r.html")[0] == 0
+    assert "<h1>houses</h1>" in Path("r.html").read_text()
+
+
 @option("import", "--out")
 def test_import_out(run):
     rows = {"sky": ["clear", "clear", "cloudy", "cloudy"] * 5, "rain": ["no", "no", "yes", "no"] * 5}
