@@ -116,7 +116,7 @@ class Joint:
         return tuple(name for name in self.structure.dag.topological_order() if name in needed)
 
     def sample(self, n: int, *, given: Any = None, seed: Seed = None) -> pd.DataFrame:
-        """Draw n rows, every node after its parents; a hidden class is drawn, but is no column of them.
+        """Draw n rows, every node after its parents; a hidden class is drawn, but not returned.
 
         A network with inputs needs their values: a table with n rows, `given`.
         """

@@ -121,7 +121,7 @@ def test_predictions_say_what_they_do_without(mixed, run):
     rows[["town", "y"]].to_csv("few.csv", index=False)
     code, out, err = run("predict", "m.spbn", "few.csv", "--target", "size", "--target", "x")
     assert code == 0
-    assert err == "spbn: note: few.csv has no column 'z': the predictions do without.\n"
+    assert err == "spbn: note: few.csv has no column 'z': predicting without it.\n"
     expected = mixed_network("ckde").predict(rows[["town", "y"]], ["size", "x"])
     assert out == expected.to_csv(index=False)
 
@@ -143,7 +143,7 @@ def test_a_column_that_is_predicted_is_not_looked_at(mixed, run):
         ("query m.spbn --given 5<=y<=3", "--given: the interval of 'y' is empty: 5 to 3."),
         ("query m.spbn --do y>3", "--do sets variables to values, not to intervals or sets: 'y'."),
         ("query m.spbn --event y=3", "--event: 'y' is continuous, so exactly 3 has probability 0."),
-        ("query m.spbn --given y=3 --event y>3", "'y' is not unknown here."),
+        ("query m.spbn --given y=3 --event y>3", "'y' was observed: ask about "),
         ("query m.spbn --given w=3", "--given 'w=3' names no variable of the model."),
         ("query m.spbn --out samples.txt", "the name of a table must end in one of .csv, .tsv, .csv.gz"),
         ("query m.spbn --plot p.dot", "the name of a picture must end in one of .svg, .png, .pdf."),

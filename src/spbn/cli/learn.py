@@ -217,9 +217,7 @@ def _show_demo(fitted: BayesianNetwork, learned: BayesianNetwork, found: Mapping
 @click.option("--replicates", default=100, help="How many searches, each on half of the rows.")
 @click.option("--workers", default=1, help="Number of processes that search at the same time.")
 @options.scheduler_option
-@options.file_option(
-    "--checkpoint", "Record every replicate in this file, and resume from what it has: run.jsonl."
-)
+@options.file_option("--checkpoint", "Record every replicate in this file, and resume from it: run.jsonl.")
 @options.file_option("--out", "Write the strengths of all arcs: arcs.csv.")
 @options.report_option
 def confidence(

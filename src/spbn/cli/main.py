@@ -27,7 +27,7 @@ GROUPS = {
     "Look": (show, plot, report, explore),
     "Ask": (query, predict, impute, classes, score, sample),
     "Trust": (confidence, compare),
-    "Time": (forecast, watch),
+    "Time series": (forecast, watch),
     "Files": (compact, export, import_command),
 }
 #: What to do about arcs over time.

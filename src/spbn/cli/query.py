@@ -36,7 +36,7 @@ HEADS = {"mean": "mean", "median": "median", "low": "5 %", "high": "95 %"}
 @click.option(
     "--event",
     multiple=True,
-    help="Also print the probability of this: 'C>0'. If repeated, the probability of all together.",
+    help="Also print the probability of this: 'C>0'. If repeated, the probability that all hold.",
 )
 @click.option("-n", default=2000, help="How many draws to make.")
 @options.seed_option
@@ -207,7 +207,7 @@ def predict(
         frame = read_table(data, variables=variables)
     absent = [name for name in network.nodes if name not in there and name not in targets]
     if absent:
-        note(f"{data} has no column {quoted(absent)}: the predictions do without.")
+        note(f"{data} has no column {quoted(absent)}: predicting without it.")
     with inputs.busy("predicting"):
         found = network.predict(frame, targets, statistic=statistic, seed=seed)
     answer.give_rows(found, out)
@@ -339,7 +339,7 @@ def _merged(data: Source, filled: pd.DataFrame, holes: pd.DataFrame) -> pd.DataF
     "--event",
     multiple=True,
     help="Also print the probability that this happens within the steps, such as "
-    f"{options.EXAMPLES}. If repeated, how probable it is that all happen in the same row.",
+    f"{options.EXAMPLES}. If repeated, the probability that all happen in the same row.",
 )
 @click.option("--only", help="The series to continue, if there are several. Default: all.")
 @click.option(

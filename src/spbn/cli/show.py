@@ -421,7 +421,7 @@ def score(
             "--missing integrate is not for models over time: what is missing in a row is missing in the "
             "past of the next. Fill what is missing."
         )
-    integrates = "Fill in the missing values, or pass --missing integrate to score rows by the others."
+    integrates = "Fill in the missing values, or pass --missing integrate to score what is present."
     remedy = inputs.FILL if network.is_dynamic else integrates
     frame = inputs.frame_for(network, data, remedy=None if missing == "integrate" else remedy)
     by_name: dict[str, FloatArray] = {}
@@ -472,8 +472,8 @@ def _show_scores(found: Mapping[str, Any], nodes: list[str], left_out: bool) -> 
     about = "" if nodes else " In brackets: the node's log-density minus that of a typical training row."
     if not is_complete:
         about = (
-            " A row with missing values is scored by the others: compare its log-density only with that of "
-            "rows in which the same columns are missing."
+            " A row with missing values is scored by the values that are present: compare its log-density "
+            "only with that of rows in which the same columns are missing."
         )
     say(f"Rows are counted from 1, without the header.{about}", style="dim")
 

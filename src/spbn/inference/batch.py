@@ -72,7 +72,7 @@ def log_density_of_observed(
         holed = table.take(rows)
         for part, answer in _answers(evidence_of(network, holed), n, generator(seed), draws=False):
             out[rows[part]] = answer.log_evidence
-        # What the margins add to the log-density of the values that are there.
+        # What the margins add to the log-density of the values that are present.
         nodes = [node for node in network.nodes if node != network.hidden]
         slopes = network.log_slopes(holed, nodes)
         out[rows] += np.where(np.isfinite(holed.select(nodes).columns), slopes, 0.0).sum(axis=0)

@@ -74,7 +74,7 @@ def graph_section(content: Content) -> h.Html:
         "An arc means that the child depends on the parent, given the child's other parents; not that one "
         "causes the other. Select a node to see its density, equation and score; Tab and Enter work too."
     )
-    words = ["removing a wider arc costs more score" if weights else "arcs lead from parents to children"]
+    words = ["wider arc = larger loss if removed" if weights else "arcs lead from parents to children"]
     words += ["dashed: the data leave the direction open"] if notes else []
     if len(structure.nodes) > MANY:
         words.append("boxes: columns that depend on each other most; arcs between boxes are faint")
@@ -271,7 +271,7 @@ def slices_section(network: DynamicNetwork) -> h.Html:
 
     label = f"Graph of {len(network.nodes)} variables over time"
     drawn = _inlined(draw, prefix="slices-", label=label, scaled=False)
-    return h.card("slices", "Over time", hint, h.tag("div.scroll", drawn))
+    return h.card("slices", "Time series", hint, h.tag("div.scroll", drawn))
 
 
 def importance_section(content: Content) -> h.Html:

@@ -171,7 +171,7 @@
   const conditioned = () => variables.filter((variable) => variable.condition);
   const question = () => {
     const known = conditioned();
-    if (!known.length) return "Nothing is known yet. What if something were?";
+    if (!known.length) return "Nothing selected yet: pick a value to see what changes.";
     return `If ${joined(known.map(words), "and")}: what is likely then?`;
   };
   const remaining = () =>
