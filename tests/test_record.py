@@ -95,6 +95,8 @@ def test_a_record_comes_back():
     plain = json.loads(json.dumps(to_plain(record)))
     assert from_plain(plain, search=record.search, type_search=None) == record
     assert record.open_directions
+    named = Record(title="houses")
+    assert from_plain(to_plain(named), search=None, type_search=None) == named
     assert "open_directions" not in to_plain(Record())
     assert to_plain(Record()) == to_plain(from_plain(to_plain(Record()), search=None, type_search=None))
 
@@ -117,6 +119,7 @@ def test_a_record_comes_back():
         {"open_directions": ["ab"]},
         {"open_directions": [["a", "b", "c"]]},
         {"open_directions": [["a", 1]]},
+        {"title": 3},
         {"more": 1},
     ],
 )

@@ -43,6 +43,7 @@ _LAZY = {
     "RowScorer": ("spbn.scorer", "RowScorer"),
     "compare_models": ("spbn.learning.comparison", "compare_models"),
     "distributed": ("spbn.learning.distributed", None),
+    "exchange": ("spbn.io.exchange", None),
     "explain": ("spbn.diagnostics", None),
     "load_scorer": ("spbn.scorer", "load_scorer"),
     "pgmpy": ("spbn.pgmpy", None),

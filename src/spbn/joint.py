@@ -131,7 +131,7 @@ class Joint:
         return dict.fromkeys((arc for arc in self.structure.arcs if arc in found), EQUIVALENT)
 
     def sample(self, n: int, *, given: Any = None, seed: Seed = None) -> pd.DataFrame:
-        """Draw n rows, every node after its parents; a hidden class is drawn, but is no column of them.
+        """Draw n rows, every node after its parents; a hidden class is drawn, but not returned.
 
         A network with inputs needs their values: a table with n rows, `given`.
         """

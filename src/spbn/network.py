@@ -31,7 +31,7 @@ from spbn.record import Record, current_versions, from_plain, plain_settings, to
 from spbn.rows.store import FitSettings
 from spbn.search import PCResult, SearchResult, records
 from spbn.structure import Structure
-from spbn.tables.reader import Missing, as_table, by_row, frame_index
+from spbn.tables.reader import Missing, as_table, by_row, frame_like
 from spbn.tables.rows import RowBuffer
 from spbn.tables.table import Variable, require_variation
 
@@ -80,7 +80,7 @@ class Network(ABC):
 
     @abstractmethod
     def logpdf(self, data: Any) -> pd.Series[float] | FloatArray:
-        """Log-density of every row: of a pandas frame, a Series with its index; of other data, an array."""
+        """Log-density of every row: of a data frame, a Series, with its index; of other data, an array."""
 
     def loglik(self, data: Any) -> float:
         """Log-likelihood: the sum of the rows' log-densities."""
@@ -88,8 +88,7 @@ class Network(ABC):
 
     def logpdf_by_node(self, data: Any) -> pd.DataFrame:
         """Return what every node contributes to the log-density of every row, one column per node."""
-        by_node = self.contributions(data).T
-        return pd.DataFrame(dict(zip(self.nodes, by_node, strict=True)), index=frame_index(data))
+        return frame_like(data, dict(zip(self.nodes, self.contributions(data).T, strict=True)))
 
     @abstractmethod
     def sample(self, n: int, /, *, seed: Seed = None) -> pd.DataFrame:
@@ -226,7 +225,7 @@ class BayesianNetwork(Joint, Network):
         return cls(structure, cpds, margins=fitted_margins, record=record)
 
     def logpdf(self, data: Any, *, missing: str = "error", seed: Seed = 0) -> pd.Series[float] | FloatArray:
-        """Log-density of every row: of a pandas frame, a Series with its index; of other data, an array.
+        """Log-density of every row: of a data frame, a Series, with its index; of other data, an array.
 
         With ``missing="integrate"``, rows may have holes. The result is the log-density of the values that
         are present: exact where nodes are linear Gaussian or discrete, and otherwise by simulation with this
@@ -368,10 +367,9 @@ class BayesianNetwork(Joint, Network):
             )
         table = as_table(data, variables=self.variables, missing="keep")
         found = class_probabilities(self, table, seed=seed)
-        index = frame_index(data)
-        frame = pd.DataFrame(found, columns=list(self.class_variable.levels), index=index)
-        frame[self.class_variable.name] = self.as_data(self.class_variable, found.argmax(axis=1))
-        return frame
+        columns: dict[str, Any] = dict(zip(self.class_variable.levels, found.T, strict=True))
+        columns[self.class_variable.name] = self.as_data(self.class_variable, found.argmax(axis=1))
+        return frame_like(data, columns)
 
     def impute(self, data: Any, *, seed: Seed = 0, draws: int | None = None) -> pd.DataFrame:
         """Fill holes with random draws, given the rest of the row; return a frame like the data.

@@ -59,6 +59,8 @@ class Record:
         How many further rows have a value so far out that nothing was learned from them.
     open_directions
         The arcs whose direction neither background knowledge nor the score decides.
+    title
+        What the table is called, such as the name of its file.
     classes
         If there may be a hidden class: the out-of-fold log-likelihood of a row, less what arcs and classes
         cost, by the number of classes, for all that were tried.
@@ -87,6 +89,7 @@ class Record:
     left_out: int = 0
     open_directions: tuple[Arc, ...] | None = None
     classes: Mapping[str, float] = field(default_factory=dict)
+    title: str | None = None
 
     @property
     def model(self) -> str | None:
@@ -144,6 +147,7 @@ def to_plain(record: Record) -> dict[str, Any]:
         **({"left_out": record.left_out} if record.left_out else {}),
         **({} if arcs is None else {"open_directions": [list(arc) for arc in arcs]}),
         **({"classes": dict(record.classes)} if record.classes else {}),
+        **({"title": record.title} if record.title else {}),
     }
 
 
@@ -161,9 +165,10 @@ def from_plain(document: Any, *, search: Any, type_search: Any) -> Record:
         "left_out": lambda value: is_whole(value, 0),
         "open_directions": lambda value: value is None or _are_pairs(value),
         "classes": lambda value: isinstance(value, dict) and all(map(is_number, value.values())),
+        "title": lambda value: value is None or isinstance(value, str),
     }
     if isinstance(document, dict):
-        absent = {"rounds": [], "left_out": 0, "open_directions": None, "classes": {}}
+        absent = {"rounds": [], "left_out": 0, "open_directions": None, "classes": {}, "title": None}
         document = {**absent, **document}
     if not isinstance(document, dict) or set(document) != set(expected):
         raise ModelFileError(

@@ -196,8 +196,8 @@ def _require_resolution(name: str, column: FloatArray, transform: YeoJohnson) ->
     if before[0] < before[1] and not after[0] < after[1]:
         row = int(np.argmax(np.abs(column - np.median(column))))
         raise DataError(
-            f"column {name!r} cannot be transformed: its values look the same next to {column[row]:.3g} "
-            f"(row {row + 1}, counted from 1). Leave that row out, or learn with "
+            f"column {name!r} cannot be transformed: its values cannot be told apart next to "
+            f"{column[row]:.3g} (row {row + 1}, counted from 1). Leave that row out, or learn with "
             f"{setting('margins', 'none')}."
         )
 

@@ -41,8 +41,9 @@ def test_levels_are_printed_with_their_probabilities(mixed, run):
     expected = [posterior.mean()["y"], posterior.median()["y"], *posterior.interval(0.9).loc["y"]]
     np.testing.assert_allclose([float(number) for number in lines["y"]], expected, atol=0.01)
     assert lines["mean"] == ["median", "5", "%", "95", "%"]
-    worth = f"{posterior.effective_size:.0f}"
-    assert f"method: {posterior.method}, {len(posterior.weights)} draws worth {worth} independent ones" in out
+    size = f"{posterior.effective_size:,.0f}"
+    drawn = f"{len(posterior.weights):,} draws (effective sample size {size})"
+    assert f"method: {posterior.method}, {drawn}" in out
     assert "\n  exact: town, size\n  forward: x, y, z\n" in out
     assert (
         f"log-evidence: {posterior.log_evidence:.3f}\n" in out
@@ -120,7 +121,7 @@ def test_predictions_say_what_they_do_without(mixed, run):
     rows[["town", "y"]].to_csv("few.csv", index=False)
     code, out, err = run("predict", "m.spbn", "few.csv", "--target", "size", "--target", "x")
     assert code == 0
-    assert err == "spbn: note: few.csv has no column 'z': the predictions do without.\n"
+    assert err == "spbn: note: few.csv has no column 'z': predicting without it.\n"
     expected = mixed_network("ckde").predict(rows[["town", "y"]], ["size", "x"])
     assert out == expected.to_csv(index=False)
 
@@ -142,7 +143,7 @@ def test_a_column_that_is_predicted_is_not_looked_at(mixed, run):
         ("query m.spbn --given 5<=y<=3", "--given: the interval of 'y' is empty: 5 to 3."),
         ("query m.spbn --do y>3", "--do sets variables to values, not to intervals or sets: 'y'."),
         ("query m.spbn --event y=3", "--event: 'y' is continuous, so exactly 3 has probability 0."),
-        ("query m.spbn --given y=3 --event y>3", "'y' is not unknown here."),
+        ("query m.spbn --given y=3 --event y>3", "'y' was observed: ask about "),
         ("query m.spbn --given w=3", "--given 'w=3' names no variable of the model."),
         ("query m.spbn --out samples.txt", "the name of a table must end in one of .csv, .tsv, .csv.gz"),
         ("query m.spbn --plot p.dot", "the name of a picture must end in one of .svg, .png, .pdf."),

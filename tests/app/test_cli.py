@@ -43,7 +43,13 @@ def test_learn_by_pc(folder, run):
     assert network.structure.arcs
     assert f"PC: {sum(network.search.tests_run)} independence tests" in learned
     assert f"node types: {len(network.type_search.steps)} step" in learned
-    assert "independence tests" in run("show", "m.spbn")[1]
+    shown = run("show", "m.spbn")[1]
+    assert "independence tests" in shown
+    edges = network.search.pdag.edges
+    assert edges
+    listed = ", ".join(f"{a} — {b}" for a, b in edges)
+    for text in (learned, shown):
+        assert f"direction not known from the tests: {listed}\n" in text
 
 
 def test_missing_rows(folder, run):

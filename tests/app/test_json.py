@@ -223,6 +223,19 @@ def _compact(asked):
     assert [found["bytes"], found["bytes_before"]] == sizes
 
 
+def _export(asked):
+    assert asked("export", "m.spbn", "--out", "graph.graphml") == {"files": {"out": "graph.graphml"}}
+
+
+def _import(asked):
+    Path("x.bif").write_text(
+        "variable x { type discrete [ 2 ] { a, b }; } probability ( x ) { table 0.25, 0.75; }"
+    )
+    found = asked("import", "x.bif", "--out", "x.spbn")
+    assert [node["name"] for node in found["nodes"]] == ["x"]
+    assert found["files"] == {"out": "x.spbn"}
+
+
 def _demo(asked):
     small = spbn.datasets.paper_synthetic("200")
     with pytest.MonkeyPatch.context() as patch:

@@ -313,10 +313,21 @@ def test_small_graphs_have_all_their_resolution(count, tmp_path):
 @pytest.mark.slow
 def test_a_picture_of_a_large_graph_can_be_opened(tmp_path):
     path = tmp_path / "g.png"
-    with pytest.warns(UserWarning, match=r"graph of 200 nodes.*an \.svg or \.pdf can be enlarged"):
-        save_graph(tree(200), path)
+    with pytest.warns(UserWarning, match=r"graph of 700 nodes.*an \.svg or \.pdf can be enlarged"):
+        save_graph(tree(700), path)
     with Image.open(path) as image:
         assert max(image.size) <= 10_000
         assert image.width * image.height < 2.1e7
     assert path.stat().st_size < 8e6
-    save_graph(tree(200), tmp_path / "g.svg")  # no warning
+    save_graph(tree(700), tmp_path / "g.svg")  # no warning
+
+
+def test_a_graph_with_several_types_has_a_legend_of_them():
+    types = {"a": "lg", "b": "ckde", "c": "blend"}
+    legend = plot_structure(Structure("abc", [("a", "b")], types)).get_legend()
+    shown = dict(zip([t.get_text() for t in legend.get_texts()], legend.legend_handles, strict=True))
+    known = {
+        NodeType.parse(name).appearance.label: NodeType.parse(name).appearance.colour
+        for name in types.values()
+    }
+    assert {name: mpl.colors.to_hex(one.get_markerfacecolor()) for name, one in shown.items()} == known

@@ -31,7 +31,7 @@ def url(network, tmp_path_factory):
     """A page with the graph, but without the densities of its nodes, which take long to draw."""
     path = tmp_path_factory.mktemp("large") / "report.html"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("spbn.report.graph._cpd_figure", lambda *_: "")
+        patch.setattr("spbn.report.graph._cpd_figure", lambda *_, **__: ("", ""))
         patch.setattr("spbn.diagnostics.model.measure_importance", lambda *_: "not computed")
         path.write_text(render(network), encoding="utf-8")
     return path.as_uri()

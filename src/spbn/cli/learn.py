@@ -8,6 +8,7 @@ import time as clock
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -119,6 +120,9 @@ def learn(
             stop.network().save(out)
             say(f"best network after {len(stop.search.steps)} steps written to {out}")
             raise click.exceptions.Exit(130) from None
+    if not network.is_dynamic:
+        record = replace(network.row_network.record, title=lesson.data.stem)
+        network = network.row_network.replace(record=record)
     give_network(answer, network)
     if frame is not None:
         is_complete = present(frame).all()
@@ -219,9 +223,7 @@ def _show_demo(fitted: BayesianNetwork, learned: BayesianNetwork, found: Mapping
 @click.option("--replicates", default=100, help="How many searches, each on half of the rows.")
 @click.option("--workers", default=1, help="Number of processes that search at the same time.")
 @options.scheduler_option
-@options.file_option(
-    "--checkpoint", "Record every replicate in this file, and resume from what it has: run.jsonl."
-)
+@options.file_option("--checkpoint", "Record every replicate in this file, and resume from it: run.jsonl.")
 @options.file_option("--out", "Write the strengths of all arcs: arcs.csv.")
 @options.report_option
 def confidence(

@@ -19,7 +19,7 @@ from spbn.cli.causes import counterfactual, effect
 from spbn.cli.command import Group, complain, say, warn
 from spbn.cli.learn import classify, compare, confidence, demo, learn
 from spbn.cli.query import classes, forecast, impute, predict, query, sample
-from spbn.cli.show import compact, explore, plot, report, score, show
+from spbn.cli.show import compact, explore, export, import_command, plot, report, score, show
 from spbn.cli.watch import watch
 
 #: All commands, under the headings of the overview.
@@ -28,8 +28,8 @@ GROUPS = {
     "Look": (show, plot, report, explore),
     "Ask": (query, effect, counterfactual, predict, impute, classes, score, sample),
     "Trust": (confidence, compare),
-    "Time": (forecast, watch),
-    "Files": (compact,),
+    "Time series": (forecast, watch),
+    "Files": (compact, export, import_command),
 }
 #: What to do about arcs over time.
 STRETCHES = (

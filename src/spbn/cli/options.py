@@ -235,7 +235,7 @@ class Lesson:
             )
         data, missing, columns = self.data, self.chosen["missing"], self.columns
         if axis is None:
-            remedy = "With --missing impute, a network is learned from the values that are there."
+            remedy = "With --missing impute, a network is learned from the values that are present."
             remedy = remedy if self.can_impute else ""
             frame = training_frame(data, columns, self.drop, self.discrete, missing, remedy=remedy)
             variables, lags = frame, 0

@@ -34,7 +34,7 @@ HEADS = {"mean": "mean", "median": "median", "low": "5 %", "high": "95 %"}
 @click.option(
     "--event",
     multiple=True,
-    help="Also print the probability of this: 'C>0'. If repeated, the probability of all together.",
+    help="Also print the probability of this: 'C>0'. If repeated, the probability that all hold.",
 )
 @click.option("-n", default=2000, help="How many draws to make.")
 @options.seed_option
@@ -137,8 +137,8 @@ def _show_posterior(posterior: Posterior, found: Mapping[str, Any], event: Seque
     by_method: dict[str, list[str]] = {}
     for name, method in posterior.methods.items():
         by_method.setdefault(method, []).append(name)
-    worth = f"{len(posterior.weights)} draws worth {posterior.effective_size:.0f} independent ones"
-    say(f"method: {posterior.method}{'' if posterior.method == 'exact' else f', {worth}'}")
+    draws = f"{len(posterior.weights):,} draws (effective sample size {posterior.effective_size:,.0f})"
+    say(f"method: {posterior.method}{'' if posterior.method == 'exact' else f', {draws}'}")
     if len(by_method) > 1:
         for method, names in by_method.items():
             say(f"  {method}: {', '.join(map(printable, names))}")
@@ -235,7 +235,7 @@ def predict(
         frame = read_table(data, variables=variables)
     absent = [name for name in network.nodes if name not in there and name not in targets]
     if absent:
-        note(f"{data} has no column {quoted(absent)}: the predictions do without.")
+        note(f"{data} has no column {quoted(absent)}: predicting without it.")
     with inputs.busy("predicting"):
         found = network.predict(frame, targets, statistic=statistic, seed=seed)
     answer.give_rows(found, out)
@@ -367,7 +367,7 @@ def _merged(data: Source, filled: pd.DataFrame, holes: pd.DataFrame) -> pd.DataF
     "--event",
     multiple=True,
     help="Also print the probability that this happens within the steps, such as "
-    f"{options.EXAMPLES}. If repeated, how probable it is that all happen in the same row.",
+    f"{options.EXAMPLES}. If repeated, the probability that all happen in the same row.",
 )
 @click.option("--only", help="The series to continue, if there are several. Default: all.")
 @click.option(
@@ -460,6 +460,8 @@ def _show_forecast(
     chances: Mapping[str, float],
 ) -> None:
     """Print some steps: the first ones, and then fewer and fewer."""
+    from spbn.report.html import MINUS, number
+
     series = f", {count(ahead.series, 'series', 'series')}" if ahead.series_name else ""
     say(f"{count(range(ahead.steps), 'step')} ahead, {count(range(ahead.n), 'path')}{series}")
     steps = range(1, ahead.steps + 1)
@@ -469,7 +471,7 @@ def _show_forecast(
         found = found.rename(index=lambda value: printable(value) if isinstance(value, str) else value)
         rows = found.loc[found.index.get_level_values(-1).isin(shown), :].reset_index(allow_duplicates=True)
         say("", variable.name, style="bold")
-        say_lines(rows.to_string(index=False, float_format=lambda value: f"{value:.4g}"))
+        say_lines(rows.to_string(index=False, float_format=lambda value: number(value).replace(MINUS, "-")))
     if chances:
         say()
     for name, probability in chances.items():

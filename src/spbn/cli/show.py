@@ -15,7 +15,7 @@ import spbn
 from spbn._base.display import printable
 from spbn._base.lazy import pd
 from spbn.cli import inputs, options
-from spbn.cli.command import Answer, command, count, say, say_lines
+from spbn.cli.command import FILE, Answer, argument, command, count, say, say_lines
 from spbn.cli.sources import Source
 from spbn.errors import ArgumentError, DataError
 
@@ -68,6 +68,10 @@ def _show_parts(network: Network, details: bool) -> None:
         pdag, tests = search.pdag, sum(search.tests_run)
         found = f"{count(pdag.arcs, 'arc')} with a known direction, {count(pdag.edges, 'edge')} without"
         say("", f"PC: {tests} independence tests; {found}")
+        if pdag.edges:
+            more = f" and {len(pdag.edges) - SHOWN_CASES} more" if len(pdag.edges) > SHOWN_CASES else ""
+            edges = [f"{first} — {second}" for first, second in pdag.edges[:SHOWN_CASES]]
+            say(f"direction not known from the tests: {', '.join(edges)}{more}")
         search = network.type_search
     if isinstance(search, SearchResult):
         what = "node types: " if search is network.type_search else ""
@@ -228,7 +232,8 @@ def report(answer: Answer, model: Path, data: Source | None, out: Path, confiden
     strengths = None if confidence is None else _strengths(network, confidence)
     remedy = inputs.FILL if network.is_dynamic else None
     rows = None if data is None else inputs.frame_for(network, data, remedy=remedy)
-    write_report_to(answer, "out", out, network, rows, model.stem, strengths)
+    title = network.row_network.record.title or model.stem
+    write_report_to(answer, "out", out, network, rows, title, strengths)
 
 
 def write_report_to(
@@ -290,10 +295,47 @@ def explore(
     inputs.require_targets(target, inputs=[model])
     network = inputs.load_any_model(model)
     with inputs.busy("drawing rows"):
-        write_explorer(network, target, n=samples, seed=seed, title=model.stem)
+        title = network.row_network.record.title or model.stem
+        write_explorer(network, target, n=samples, seed=seed, title=title)
     answer.wrote("out", target, f"explorer written to {target}")
     if opens and not webbrowser.open(target.resolve().as_uri()):
         say("No browser was found: open the file in one.")
+
+
+@command
+@options.model_argument
+@options.file_option("--out", "graph.graphml, .dot or .csv; model.bif or .xmlbif.", required=True)
+def export(answer: Answer, model: Path, out: Path) -> None:
+    """Write a network for other programs.
+
+    .bif and .xmlbif hold all of a network whose nodes are discrete; .graphml, .dot and .csv (the adjacency
+    matrix) hold the graph of any.
+
+    [dim]spbn export wine.spbn --out wine.graphml[/]
+    """
+    from spbn.io import exchange
+
+    inputs.require_targets(out, inputs=[model])
+    exchange.require_known(out)
+    exchange.export(inputs.load_any_model(model).row_network, out)
+    answer.wrote("out", out, f"network written to {out}")
+
+
+@command
+@argument("file", type=FILE, help="A network of discrete nodes: model.bif or .xmlbif.")
+@options.file_option("--out", "Write the model: model.spbn.", required=True)
+def import_command(answer: Answer, file: Path, out: Path) -> None:
+    """Read a network that another program wrote.
+
+    [dim]spbn import alarm.bif --out alarm.spbn[/]
+    """
+    from spbn.io import exchange
+
+    inputs.require_targets(out, inputs=[file])
+    network = exchange.read(file)
+    network.save(out)
+    give_network(answer, network, details=False)
+    answer.wrote("out", out, f"model written to {out}")
 
 
 @command
@@ -380,7 +422,7 @@ def score(
             "--missing integrate is not for models over time: what is missing in a row is missing in the "
             "past of the next. Fill what is missing."
         )
-    integrates = "Fill in the missing values, or pass --missing integrate to score rows by the others."
+    integrates = "Fill in the missing values, or pass --missing integrate to score what is present."
     remedy = inputs.FILL if network.is_dynamic else integrates
     frame = inputs.frame_for(network, data, remedy=None if missing == "integrate" else remedy)
     by_name: dict[str, FloatArray] = {}
@@ -433,8 +475,8 @@ def _show_scores(found: Mapping[str, Any], nodes: list[str], left_out: bool) -> 
     about = "" if nodes else " In brackets: how many nats of log-density the node's value costs."
     if not is_complete:
         about += (
-            " A row with missing values is scored by the others: compare its log-density only with that of "
-            "rows in which the same columns are missing."
+            " A row with missing values is scored by the values that are present: compare its log-density "
+            "only with that of rows in which the same columns are missing."
         )
     say(f"Rows are counted from 1, without the header.{about}", style="dim")
 

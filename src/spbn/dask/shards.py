@@ -1,4 +1,4 @@
-"""Rows over workers, seen from the one who asks: their moments, how to make passes over them, and margins.
+"""Client-side handle to rows on workers: their moments, passes over them, and margins.
 
 Margins are Yeo-Johnson transforms, fitted in a handful of passes. The exponent of a column makes a normal
 density of its transformed values most likely, and that likelihood needs their number, mean and variance

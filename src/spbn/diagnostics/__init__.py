@@ -5,7 +5,7 @@
 `leave_one_out`, `out_of_fold`
     Log-densities of training rows under parameters that were fitted without them.
 `check_data`
-    How columns are read, what is missing, and what to look at twice.
+    How columns are read, what is missing, and what deserves a second look.
 `Strengths`
     How often replicates of a search have an arc, from `spbn.confidence` or the table that it wrote.
 `populations`

@@ -1,4 +1,4 @@
-"""What a table looks like to a network: how columns were read, what is missing, and what to look at twice."""
+"""What a table looks like to a network: how columns were read, what is missing, what to check."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ from spbn.inference.query import split_by_method
 from spbn.joint import Joint, as_data
 from spbn.nodes.base import CPD, Linear
 from spbn.tables.columns import named_by_text, values_like
-from spbn.tables.reader import as_table, frame_index
+from spbn.tables.reader import as_table, frame_like, is_polars
 from spbn.tables.table import Table, Variable
 
 STATISTICS = ("mean", "median", "mode")
@@ -72,7 +72,7 @@ def log_density_of_observed(
         holed = table.take(rows)
         for part, answer in _answers(evidence_of(network, holed), n, generator(seed), draws=False):
             out[rows[part]] = answer.log_evidence
-        # What the margins add to the log-density of the values that are there.
+        # What the margins add to the log-density of the values that are present.
         nodes = [node for node in network.nodes if node != network.hidden]
         slopes = network.log_slopes(holed, nodes)
         out[rows] += np.where(np.isfinite(holed.select(nodes).columns), slopes, 0.0).sum(axis=0)
@@ -163,7 +163,7 @@ def predict(
             values = network.in_data_units(name, answer.states[cases.place[name]])
             found[name][part] = _summary(cases.variables[cases.place[name]], values, weights, statistic)
     result = {name: as_data(cases.variables[cases.place[name]], values) for name, values in found.items()}
-    return pd.DataFrame(result, index=frame_index(data))
+    return frame_like(data, result)
 
 
 def _predict_exactly(
@@ -344,6 +344,8 @@ def _modes(ranked: FloatArray, mass: FloatArray) -> FloatArray:
 def _frame(network: Joint, table: Table, holes: BoolArray, data: Any) -> pd.DataFrame:
     """Return the data as a frame in which the holes are filled, and everything else is as it was."""
     given = named_by_text(data)
+    if is_polars(given):
+        return _polars_frame(network, table, holes, given)
     if isinstance(given, pd.DataFrame):
         frame = given.copy()
     else:
@@ -365,6 +367,21 @@ def _frame(network: Joint, table: Table, holes: BoolArray, data: Any) -> pd.Data
                 )
             frame[variable.name] = pd.Series(values, index=frame.index, dtype=kind)
     return frame.set_axis(data.columns, axis=1) if isinstance(data, pd.DataFrame) else frame
+
+
+def _polars_frame(network: Joint, table: Table, holes: BoolArray, data: Any) -> Any:
+    """Return the same of a polars frame."""
+    frame = nw.from_native(data).lazy().collect(backend="polars")
+    filled = []
+    for variable, column, hole in zip(network.variables, table.columns, holes, strict=True):
+        if hole.any() and variable.is_discrete:
+            old = frame[variable.name]
+            levels = iter(values_like(old.to_pandas(), [variable.levels[int(code)] for code in column[hole]]))
+            values = [next(levels) if is_hole else v for v, is_hole in zip(old.to_list(), hole, strict=True)]
+            filled.append(nw.new_series(variable.name, values, old.dtype, backend="polars"))
+        elif hole.any():
+            filled.append(nw.new_series(variable.name, column, backend="polars"))
+    return frame.with_columns(filled).to_native()
 
 
 def gibbs_sweeps(

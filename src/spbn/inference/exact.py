@@ -61,8 +61,8 @@ def is_solvable(cases: EvidenceRows, members: Iterable[int]) -> bool:
 def plan(cases: EvidenceRows, members: Iterable[int], below: Collection[int] = ()) -> Plan | None:
     """Plan the exact answer for unknown nodes, which has to be `is_solvable`; None if it would be too large.
 
-    Unknown nodes of which nothing depends that is known are solved as well, where that is possible: those
-    that `below` names and their ancestors.
+    Unobserved nodes without observed descendants are solved as well, where that is possible: those that
+    `below` names, and their ancestors.
     """
     solved, blocks, wanted = set(members), list[Block](), set(below)
     in_order = range(len(cases.nodes))

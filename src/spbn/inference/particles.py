@@ -68,7 +68,7 @@ class Target:
         return cls(cases, active, weighing | (active & _regions(cases)))
 
     def with_references(self, states: FloatArray) -> Target:
-        """Take intervals whose probabilities take long to compute for what densities alone can weigh.
+        """Use a truncated proposal for intervals whose probability is expensive to compute.
 
         `states` are forward samples: nodes × cases × particles.
         """
@@ -354,7 +354,7 @@ def _family_weights(log_weights: FloatArray, ancestors: IntArray) -> FloatArray:
 
 
 class _Chain:
-    """The particles of all cases, in a row, with what forward sampling and what is known say about them."""
+    """All particles, flattened, with their prior and likelihood terms."""
 
     def __init__(self, part: Target, values: FloatArray, rng: np.random.Generator) -> None:
         self._part = part

@@ -114,7 +114,7 @@ class Posterior:
 
     @cached_property
     def prior(self) -> pd.DataFrame:
-        """As many draws of all variables as nothing is known of, but the inputs."""
+        """Prior samples, as many as there are posterior samples; inputs are held fixed."""
         n, cases = len(self.weights), self._cases
         inputs = {
             v.name: self.network.as_data(v, np.repeat(cases.known[0, cases.place[v.name]], n))
@@ -258,9 +258,8 @@ class Posterior:
         for variable in self.variables:
             if variable.name == name:
                 return variable
-        raise ArgumentError(
-            f"{name!r} is not unknown here. Unknown are {quoted(v.name for v in self.variables)}."
-        )
+        what = f"{name!r} was observed" if name in self.network.nodes else f"there is no variable {name!r}"
+        raise ArgumentError(f"{what}: ask about {quoted(v.name for v in self.variables)}.")
 
     def _each(self, value: Callable[[Variable], float]) -> pd.Series[float]:
         return pd.Series({v.name: value(v) for v in self._continuous}, dtype=float)

@@ -51,7 +51,7 @@ MOST_CELLS = 4_000_000  # of the grid of distances; a larger one is made coarser
 RAISE = 4.0  # what a threshold is multiplied by if that pays
 BYTES_AN_OUTPOST = 150.0  # that a row within reach of the outskirts is deemed to cost
 MORE_OUTPOSTS = 1.1  # times as many as there have to be, at most
-MOST_PAIRS = 300.0  # of a row and outposts, in the mean of all rows: some 0.1 µs
+MOST_PAIRS = 300.0  # mean outpost evaluations per query: about 0.1 µs
 SMALL = 20_000.0  # bytes of a table that need not be saved
 COARSE_CELLS = 500_000  # of the grid of distances, to estimate how many outposts there are
 

@@ -120,7 +120,7 @@ def _squared_distances(work: FloatArray, d: int, i: int, width: int, squares: Fl
 
 @compiled()
 def _rescale(sums: FloatArray, i: int, drop: float) -> None:
-    """Make sums that have a greater distance taken out those that have a smaller one taken out."""
+    """Rescale the sums to a new, smaller reference distance."""
     factor = 64.0
     for scale in range(4):
         sums[scale, i] *= 2.0 ** (-factor * drop)

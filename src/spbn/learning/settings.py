@@ -183,7 +183,7 @@ class LearnSettings:
     )
     type_selection: TypeSelection = option(
         "score",
-        'How node types are chosen: "score" takes those with which it is best. "normality", for "pc", takes '
+        'How node types are chosen: "score" takes those that score best. "normality", for "pc", takes '
         '"lg" unless a Shapiro-Wilk test rejects that the residuals of the line are normal, at the level '
         "`alpha` divided by the number of nodes, and otherwise the richest type (see "
         "`spbn.learning.types_by_normality`).",
@@ -208,7 +208,7 @@ class LearnSettings:
         "auto",
         "What every arc costs, in nats, where there are no validation rows: a number, or "
         '"auto", which depends on the numbers of rows and columns (see `spbn.scores.CVLikelihood`). '
-        "A less simple node type costs as much again.",
+        "A more complex node type costs the same again.",
         "What every arc costs without validation rows: a number of nats, or auto.",
         words=("auto",),
     )
@@ -255,7 +255,7 @@ class LearnSettings:
     )
     tiers: Tiers = option(
         (),
-        "Groups of columns in the order of events, of which no arc points back to an earlier one: "
+        "Groups of columns in the order of events; no arc points back to an earlier group: "
         '``[["age", "sex"], ["dose"], ["outcome"]]``. Patterns stand for all columns that no tier has by '
         "name. Columns in no tier may be joined with any other.",
         "Groups of columns in the order of events: no arc points back to an earlier one. Written "
@@ -338,7 +338,7 @@ class LearnSettings:
         'For "hc" and "boss": a file in which every step, or sweep, is recorded. If it has steps of the same '
         "search, which was killed or stopped by `max_seconds`, the search resumes after them. A file about "
         "other data or settings is refused.",
-        "Record every step of hc, or sweep of boss, in this file, and resume from what it has: run.jsonl.",
+        "Record every step of hc, or sweep of boss, in this file, and resume from it: run.jsonl.",
         is_shared=False,
         only_for=("hc", "boss"),
         is_recorded=False,

@@ -30,7 +30,7 @@ from spbn.transforms import fit_transform
 
 ROUNDS, COMPLETIONS = 4, 5
 HIDDEN, TRIAL_ROWS, TRIAL_ROUNDS, TRIAL_DRAWS = 0.1, 2_000, 2, 10  # to choose what fills the holes
-FEWEST_ROWS, ROWS_A_COLUMN = 30, 5  # without holes, for a first network of them alone
+FEWEST_ROWS, ROWS_A_COLUMN = 30, 5  # complete rows needed to begin with a network of these alone
 NORMAL_ROWS, NORMAL_COLUMNS = 2_000, 100  # that a normal distribution is estimated from, at most
 LARGEST_SHARE = 0.5  # of a column, that may be missing without a warning
 

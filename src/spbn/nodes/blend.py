@@ -344,7 +344,7 @@ class BlendScorer:
     """Scores blend families: their components are shared with other families, and their weights remembered.
 
     In a cross-validation, the weights of a family are fitted to the same rows that are scored, each under
-    components that were not fitted to it: seven numbers, beside which the rows are many. Elsewhere they
+    components that were not fitted to it: with seven numbers only, overfitting is negligible. Elsewhere they
     come from a cross-validation of the training rows (`RowStore.inner`).
     """
 

@@ -279,13 +279,14 @@ class ByConfiguration(CPD):
 
     def describe(self) -> Description:
         names = " and ".join(variable.name for variable in self.configurations.variables)
+        each = names if len(self.configurations.variables) == 1 else f"combination of {names}"
         label = self.type.appearance.label
         cases = dict(zip(self.configurations.labels, (d.describe() for d in self.densities), strict=True))
         if self.otherwise is not None:
             cases[OTHERWISE] = self.otherwise.describe()
         return Description(
             f"{self.node} | {', '.join(self.parents)} ~ {label}, by {names}",
-            legend=f"There is one density for every combination of levels of {names} with enough rows.",
+            legend=f"Fitted separately for each {each} that has enough rows.",
             cases=cases,
         )
 

@@ -92,6 +92,30 @@ class ProbabilityTable(CPD):
         names = tuple(parent.name for parent in parents)
         return cls(variable.name, names, variable.levels, found, *smoothed(counts, smoothing))
 
+    @classmethod
+    def of_configurations(
+        cls,
+        variable: Variable,
+        parents: Sequence[Variable],
+        codes: IntArray,
+        probabilities: FloatArray,
+        otherwise: FloatArray,
+    ) -> ProbabilityTable:
+        """Make a table of distinct configurations × parents, as level codes, and their probabilities."""
+        names = tuple(parent.name for parent in parents)
+        found, places = Configurations.in_columns(parents, codes.T.astype(np.float64))
+        ordered = np.empty_like(probabilities)
+        ordered[places] = probabilities
+        return cls(variable.name, names, variable.levels, found, ordered, otherwise)
+
+    def every_configuration(self) -> tuple[IntArray, FloatArray]:
+        """Return all configurations × parents as level codes, the last changing fastest, and their rows."""
+        sizes = [len(parent.levels) for parent in self.variables[:-1]]
+        codes = (
+            np.stack([axis.ravel() for axis in np.indices(sizes)], axis=1) if sizes else np.zeros((1, 0), int)
+        )
+        return codes, self.given(codes.T.astype(np.float64)[self._order])
+
     @property
     def type(self) -> NodeType:
         return NODE_TYPE

@@ -5,6 +5,9 @@ where a long arc passes the layers between. Places within a layer are then chose
 as the widths of the nodes allow: layer by layer, every item is drawn towards its neighbours above and below,
 in its order and at its distance from the next, which is an isotonic regression.
 
+A graph of many nodes is drawn by clusters of nodes that depend on each other most: each is placed in a box of
+its own, and arcs between boxes are faint.
+
 Coordinates are in characters of the labels along x, and in layers along y, which grows downwards.
 """
 
@@ -12,7 +15,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -27,6 +30,7 @@ from spbn._base.checks import is_whole
 from spbn._base.files import replacing
 from spbn.errors import ArgumentError, GraphError, argument, require_plot_packages
 from spbn.graphs.dag import DAG, Arc
+from spbn.io.exchange import to_dot
 from spbn.network import BayesianNetwork, Network
 from spbn.nodes.base import NodeType
 from spbn.plots.pictures import (
@@ -64,7 +68,10 @@ OPEN: Line = (0, (2.2, 1.6))  # dashes of arcs whose direction is open
 NARROWEST, NARROWEST_WITH_LEGEND = 27.0, 42.0  # least width of a graph, in characters
 SLICE_GAP = 9.0  # characters between slices of time
 ROW = 1.25  # layers between variables of a slice
-FADED = "#8a9099"
+FADED, FAINT, BOX = "#8a9099", "#d3d7dc", "#f3f4f6"
+MANY = 60  # nodes beyond which a graph is drawn by clusters
+CHARACTERS_PER_LAYER, SHAPE = 11.4, 1.6  # what looks as wide as a layer is high; width of the whole by height
+ROOM, HEAD = 0.65, 0.5  # layers between a box and the centres of its nodes, and for what is written in it
 
 
 @dataclass(frozen=True)
@@ -73,6 +80,10 @@ class Layout:
 
     centres: dict[str, Point]
     routes: dict[Arc, tuple[Point, ...]]
+    #: Left, top, right and bottom of the box of every cluster, by what is written in it.
+    boxes: dict[str, tuple[float, float, float, float]] = field(default_factory=dict)
+
+    between: frozenset[Arc] = frozenset()  # arcs from one box to another
 
     @property
     def corners(self) -> tuple[Point, Point]:
@@ -80,6 +91,7 @@ class Layout:
         points = [point for route in self.routes.values() for point in route]
         points += [(x - 0.5 * node_width(n), y) for n, (x, y) in self.centres.items()]
         points += [(x + 0.5 * node_width(n), y) for n, (x, y) in self.centres.items()]
+        points += [point for a, b, c, d in self.boxes.values() for point in ((a, b), (c, d))]
         low, high = np.min(points, axis=0), np.max(points, axis=0)
         return (float(low[0]), float(low[1])), (float(high[0]), float(high[1]))
 
@@ -91,11 +103,17 @@ def node_width(label: str) -> float:
 
 
 def layered(nodes: Sequence[str], arcs: Sequence[Arc]) -> Layout:
-    """Place nodes in layers so that arcs point downwards and cross little.
+    """Place nodes in layers so that arcs point downwards and cross little; many nodes, by clusters.
 
     Parts of the graph that are not connected are placed side by side, and nodes without
     arcs in rows of their own below.
     """
+    if len(nodes) > MANY and len(groups := clusters(nodes, arcs)) > 1:
+        return _boxed(nodes, arcs, groups)
+    return _layered(nodes, arcs)
+
+
+def _layered(nodes: Sequence[str], arcs: Sequence[Arc]) -> Layout:
     centres: dict[str, Point] = {}
     routes: dict[Arc, tuple[Point, ...]] = {}
     right = bottom = -1.0
@@ -120,6 +138,59 @@ def layered(nodes: Sequence[str], arcs: Sequence[Arc]) -> Layout:
         centres[node] = (x + 0.5 * width, y)
         x += width + GAP
     return Layout(centres, routes)
+
+
+def clusters(nodes: Sequence[str], arcs: Sequence[Arc]) -> list[list[str]]:
+    """Divide nodes into clusters with many arcs within and few between, those of parents first.
+
+    Nodes without arcs are a cluster, the last. They are found by greedy maximisation of the modularity.
+    """
+    joined = [node for node in nodes if any(node in arc for arc in arcs)]
+    graph = _graph_of(joined, arcs).as_undirected().simplify()
+    found = []
+    for part in graph.connected_components():
+        members = graph.induced_subgraph(part).community_fastgreedy().as_clustering()
+        found += [[joined[part[i]] for i in sorted(group)] for group in members]
+    layer = dict(zip(joined, _layers(joined, arcs), strict=True))
+    found.sort(key=lambda group: float(np.mean([layer[node] for node in group])))
+    alone = [node for node in nodes if node not in layer]
+    return [*found, alone] if alone else found
+
+
+def _boxed(nodes: Sequence[str], arcs: Sequence[Arc], groups: Sequence[Sequence[str]]) -> Layout:
+    """Place every cluster in a box, and the boxes in lines like words."""
+    neighbours = dict.fromkeys(nodes, 0)
+    for arc in arcs:
+        for node in arc:
+            neighbours[node] += 1
+    cluster = {node: i for i, group in enumerate(groups) for node in group}
+    parts = [
+        _layered(group, [(a, b) for a, b in arcs if cluster[a] == cluster[b] == i])
+        for i, group in enumerate(groups)
+    ]
+    sizes = [
+        (right - left + 2.0 * GAP, low - high + 2.0 * ROOM + HEAD)
+        for (left, high), (right, low) in (part.corners for part in parts)
+    ]
+    area = sum((width + 2.0 * GAP) * (height + ROOM) for width, height in sizes)
+    widest = max(np.sqrt(area * SHAPE * CHARACTERS_PER_LAYER), *(width for width, _ in sizes))
+    centres: dict[str, Point] = {}
+    routes: dict[Arc, tuple[Point, ...]] = {}
+    boxes: dict[str, tuple[float, float, float, float]] = {}
+    left = top = below = 0.0
+    for group, part, (width, height) in zip(groups, parts, sizes, strict=True):
+        if left > 0.0 and left + width > widest:
+            left, top = 0.0, below + ROOM
+        (a, b), _ = part.corners
+        x, y = left + GAP - a, top + HEAD + ROOM - b
+        centres |= {node: (u + x, v + y) for node, (u, v) in part.centres.items()}
+        routes |= {arc: tuple((u + x, v + y) for u, v in route) for arc, route in part.routes.items()}
+        hub = max(group, key=neighbours.__getitem__)
+        name = f"{hub} and {len(group) - 1} more" if neighbours[hub] else "without arcs"
+        boxes[name] = (left, top, left + width, top + height)
+        left, below = left + width + 2.0 * GAP, max(below, top + height)
+    between = {(a, b): (centres[a], centres[b]) for a, b in arcs if cluster[a] != cluster[b]}
+    return Layout(centres, routes | between, boxes, frozenset(between))
 
 
 def _graph_of(nodes: Sequence[str], arcs: Sequence[Arc]) -> Any:
@@ -157,11 +228,13 @@ def _layers(nodes: Sequence[str], arcs: Sequence[Arc]) -> list[int]:
 
     Arcs that would make a cycle with those before them are ignored.
     """
-    dag = DAG(nodes)
-    for source, target in arcs:
-        i, j = dag.index(source), dag.index(target)
-        if not dag.reachability[j, i]:
-            dag = dag.with_arc(source, target)
+    try:
+        dag = DAG(nodes, arcs)
+    except GraphError:
+        dag = DAG(nodes)
+        for source, target in arcs:
+            if not dag.reachability[dag.index(target), dag.index(source)]:
+                dag = dag.with_arc(source, target)
     layer: dict[str, int] = {}
     for node in dag.topological_order():
         layer[node] = max((layer[parent] + 1 for parent in dag.parents(node)), default=0)
@@ -188,14 +261,18 @@ def _straightened(points: FloatArray, widths: FloatArray, chains: list[list[int]
         room = 0.5 * (widths[layer][1:] + widths[layer][:-1]) + GAP
         offsets.append(np.concatenate([[0.0], np.cumsum(room)]))
         xs[layer] = offsets[-1] - offsets[-1][-1] / 2.0
+    counts = np.array([len(one) for one in neighbours])
+    # Of every layer: the neighbours of its items, one item after the other, and where those of each begin.
+    near = [np.concatenate([neighbours[i] for i in layer]).astype(np.int64) for layer in layers]
+    begins = [np.concatenate([[0], np.cumsum(counts[layer])[:-1]]) for layer in layers]
+    # Bends pull more, so that long arcs are straight.
+    pulls = [np.where(widths[layer] == BEND, 2.0, 1.0) for layer in layers]
     for sweep in range(SWEEPS):
         order = range(len(layers)) if sweep % 2 == 0 else reversed(range(len(layers)))
         for k in order:
             layer = layers[k]
-            wanted = np.array([np.mean(xs[neighbours[i]]) for i in layer])
-            # Bends pull more, so that long arcs are straight.
-            weights = np.where(widths[layer] == BEND, 2.0, 1.0)
-            xs[layer] = isotonic_regression(wanted - offsets[k], weights=weights).x + offsets[k]
+            wanted = np.add.reduceat(xs[near[k]], begins[k]) / counts[layer]
+            xs[layer] = isotonic_regression(wanted - offsets[k], weights=pulls[k]).x + offsets[k]
     return xs
 
 
@@ -244,14 +321,19 @@ def plot_structure(
     made = ax is None
     if ax is None:
         ax = new_axes(4.0, 3.0)
+    for name, corners in layout.boxes.items():
+        _draw_box(ax, name, *corners)
     for (a, b), (colour, line) in styles.items():
         strength = None if strengths is None else strengths.get((a, b))
-        _draw_arc(ax, layout, (labels[a], labels[b]), colour, line, strength)
+        ends = (labels[a], labels[b])
+        _draw_arc(ax, layout, ends, FAINT if ends in layout.between else colour, line, strength)
     for node, label in labels.items():
         node_type = None if node in found.inputs else found.type(node)
         other = node_type and compare_to is not None and compare_to.type(node) is not node_type
         _draw_node(ax, label, layout.centres[label], node_type, marked=bool(other))
     legend = _legend_lines(compare_to, strengths, dashed)
+    if compare_to is None:
+        legend += _legend_types(found)
     # Room for a legend if the graph is narrow.
     (left, top), (right, bottom) = layout.corners
     aside = max(1.0, 0.5 * ((NARROWEST_WITH_LEGEND if legend else NARROWEST) - (right - left)))
@@ -282,6 +364,18 @@ def _compared(found: Structure, other: Structure) -> dict[Arc, tuple[str, Line]]
         if (a, b) not in found.arcs and (b, a) not in found.arcs:
             styles[a, b] = (MISSING, "--")
     return styles
+
+
+def _draw_box(ax: Axes, name: str, left: float, top: float, right: float, bottom: float) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
+    style: dict[str, Any] = {
+        "boxstyle": "round,pad=0,rounding_size=0.2",
+        "facecolor": BOX,
+        "edgecolor": "none",
+    }
+    ax.add_patch(FancyBboxPatch((left, top), right - left, bottom - top, **style, zorder=1))
+    ax.text(left + GAP, top + HEAD, name, parse_math=False, va="center", fontsize=11, color=FADED, zorder=2)
 
 
 def _draw_node(
@@ -365,6 +459,19 @@ def _legend_lines(
     return [Line2D([], [], color=c, linestyle=line, linewidth=w, label=name) for name, c, line, w in lines]
 
 
+def _legend_types(structure: Structure) -> list[Line2D]:
+    """Return a node of every type, if there are several."""
+    from matplotlib.lines import Line2D
+
+    kinds = {kind.name: kind.appearance for kind in structure.types.values()}
+    style: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 8, "markeredgecolor": INK}
+    return [
+        Line2D([], [], **style, markerfacecolor=one.colour, label=one.label)
+        for one in kinds.values()
+        if len(kinds) > 1
+    ]
+
+
 @display.plot.register(DynamicNetwork)
 def plot_slices(network: DynamicNetwork, ax: Axes | None = None, *, slices: int | None = None) -> Axes:
     """Draw slices of time from left to right, with a line for every variable.
@@ -408,7 +515,8 @@ def plot_slices(network: DynamicNetwork, ax: Axes | None = None, *, slices: int 
         ax.text(k * (width + SLICE_GAP), -0.75, heading, ha="center", va="center", fontsize=9, color=FADED)
     ax.set_xlim(-0.5 * width - 2.0, (number - 1) * (width + SLICE_GAP) + 0.5 * width + 6.0)
     ax.set_ylim(ROW * (len(lines) - 1) + 0.6, -1.1)
-    return _finished(ax, _legend_lines(None, None, dashed), made=made)
+    legend = [*_legend_lines(None, None, dashed), *_legend_types(network.transition.structure)]
+    return _finished(ax, legend, made=made)
 
 
 def _draw_arc_in_time(
@@ -452,22 +560,3 @@ def save_graph(graph: Structure | Network, path: Path, **options: Any) -> None:
 def to_svg(graph: Structure | Network) -> str:
     """Draw a graph as SVG."""
     return draw_graph(partial(display.plot, graph), "svg", len(graph.nodes)).decode()
-
-
-def to_dot(graph: Structure | BayesianNetwork) -> str:
-    """Write a graph in graphviz's language, nodes in the colours of their types, open directions dashed."""
-    structure = graph if isinstance(graph, Structure) else graph.structure
-    dashed = () if isinstance(graph, Structure) else graph.open_directions()
-    lines = ["digraph {", "  node [style=filled, fillcolor=white];"]
-    for node, node_type in structure.types.items():
-        lines.append(f'  {_dot_quoted(node)} [fillcolor="{node_type.appearance.colour}"];')
-    lines += [f"  {_dot_quoted(name)} [style=dashed];" for name in structure.used_inputs]
-    for source, target in structure.arcs:
-        style = " [style=dashed]" if (source, target) in dashed else ""
-        lines.append(f"  {_dot_quoted(source)} -> {_dot_quoted(target)}{style};")
-    return "\n".join([*lines, "}", ""])
-
-
-def _dot_quoted(name: str) -> str:
-    escaped = name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'

@@ -100,7 +100,7 @@ def _page(content: Content, *, over_time: DynamicNetwork | None = None) -> str:
     """Write the whole report; on the transition network of one over time, if that is given."""
     sample, found, has_class = content.sample, content.confidence, content.network.hidden is not None
     sections = {
-        **({} if over_time is None else {"slices": ("Over time", slices_section(over_time))}),
+        **({} if over_time is None else {"slices": ("Time series", slices_section(over_time))}),
         "data": ("Data", data_section(content)),
         "graph": ("Graph", graph_section(content)),
         **({} if sample is None else {"what-if": (TITLE, what_if_section(sample))}),

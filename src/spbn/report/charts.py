@@ -37,6 +37,7 @@ SMALLEST, LARGEST = 0.72, 1.5  # the graph is scaled within these to fit its box
 TALLEST = 620.0  # pixels up to which a small graph grows
 THIN, THICK = 1.1, 4.0  # widths of arcs
 DASHES = "7 4"
+HEADING = 44.0  # pixels: letters of the name of a cluster, unless its box is small
 
 
 def _svg(
@@ -209,6 +210,31 @@ def small_histogram(values: FloatArray, weights: FloatArray, name: str) -> Html:
     return _svg(None, f"Histogram of {name}", (4 * SMALL_BINS, 18), tag("path", d=path, class_="bars"))
 
 
+def quick_view(values: FloatArray, given: FloatArray | None, names: Sequence[str]) -> Html:
+    """Draw a column: a histogram, or dots against another; names are the column's and that of the other."""
+    width, height, left, bottom = 300.0, 180.0, 8.0, 22.0
+    shown, name = (values, names[0]) if given is None else (given, names[1])
+    low, high = float(shown.min()), float(shown.max())
+
+    def across(some: FloatArray) -> FloatArray:
+        return left + (width - 2.0 * left) * (some - low) / max(1e-300, high - low)
+
+    if given is None:
+        counts, edges = np.histogram(values, SMALL_BINS, (low, high))
+        xs, tall = across(edges).tolist(), (160.0 * counts / counts.max() - 6.0).clip(0.0).tolist()
+        base = height - bottom
+        parts = [_bar(x, base - h, xs[1] - xs[0] - 1.0, h, "bar") for x, h in zip(xs, tall, strict=False)]
+    else:
+        ys = 6.0 + (height - bottom - 12.0) * (values.max() - values) / max(1e-300, np.ptp(values))
+        dots = "".join(f"M{x:.0f} {y:.0f}h0" for x, y in dict.fromkeys(_distinct(across(given), ys)))
+        parts = [tag("path", d=dots, class_="cloud")]
+    parts.append(_line(left, height - bottom, width - left, height - bottom, "axis"))
+    ends = ((left, number(low), "start"), (width / 2, name, "middle"), (width - left, number(high), "end"))
+    parts += [tag("text", text, x=x, y=height - 6.0, class_=anchor) for x, text, anchor in ends]
+    label = f"Histogram of {names[0]}" if given is None else f"{names[0]} against {names[1]}"
+    return _svg("chart quick", label, (width, height), *parts)
+
+
 def fan_chart(before: FloatArray, paths: FloatArray, name: str) -> Html:
     """Draw the history, and the bands that the paths stay in."""
     bands = [np.quantile(paths, [0.5 - share / 2, 0.5 + share / 2], axis=0) for share in BANDS]
@@ -282,6 +308,8 @@ class _Drawing:
     centres: Mapping[str, FloatArray]
     radii: Mapping[str, FloatArray]
     routes: Mapping[Arc, FloatArray]
+    boxes: Mapping[str, FloatArray]  # left, top, right and bottom of clusters, by their names
+    faint: frozenset[Arc]  # arcs between clusters
     width: float
     height: float
 
@@ -299,9 +327,10 @@ def graph_svg(
     order = sorted(drawing.centres, key=lambda node: tuple(drawing.centres[node][::-1].tolist()))
     grown = min(LARGEST, max(1.0, TALLEST / drawing.height))
     arcs = [_arc(structure, drawing, arc, weights.get(arc), notes.get(arc)) for arc in structure.arcs]
+    boxes = [_box(name, *corners.tolist()) for name, corners in drawing.boxes.items()]
     return tag(
         "svg",
-        tag("g", *arcs, aria_hidden="true"),
+        tag("g", *boxes, *arcs, aria_hidden="true"),
         tag("g", *(_node(structure, drawing, node, linked=linked) for node in order)),
         class_="graph",
         viewBox=f"0 0 {drawing.width:.0f} {drawing.height:.0f}",
@@ -320,10 +349,22 @@ def _place(structure: Structure) -> _Drawing:
     # Curves stay within the hull of their control points.
     corners = [centre + sign * radii[node] for node, centre in centres.items() for sign in (-1, 1)]
     corners += [point for route in routes.values() for point in _controls(route)]
+    boxes = {name: np.array(box) * np.tile(UNIT, 2) for name, box in layout.boxes.items()}
+    corners += [corner for box in boxes.values() for corner in (box[:2], box[2:])]
     low, high = np.min(corners, axis=0) - MARGIN, np.max(corners, axis=0) + MARGIN
     centres = {node: centre - low for node, centre in centres.items()}
     routes = {arc: route - low for arc, route in routes.items()}
-    return _Drawing(labels, centres, radii, routes, *(high - low).tolist())
+    boxes = {name: box - np.tile(low, 2) for name, box in boxes.items()}
+    faint = frozenset((a, b) for a, b in structure.arcs if (labels[a], labels[b]) in layout.between)
+    return _Drawing(labels, centres, radii, routes, boxes, faint, *(high - low).tolist())
+
+
+def _box(name: str, left: float, top: float, right: float, bottom: float) -> Html:
+    """Draw the box of a cluster, with its name in letters that can be read from far away."""
+    size = min(HEADING, (right - left - 2.0 * HEADING) / (0.62 * len(name)))
+    place = {"x": left + 0.5 * HEADING, "y": top + HEADING, "font_size": size}
+    box = tag("rect", x=left, y=top, width=right - left, height=bottom - top, rx=14.0)
+    return tag("g", box, tag("text", name, **place), class_="cluster")
 
 
 def _node(structure: Structure, drawing: _Drawing, node: str, *, linked: bool) -> Html:
@@ -369,7 +410,7 @@ def _arc(structure: Structure, drawing: _Drawing, arc: Arc, weight: float | None
         tag("title", f"{source} → {target}{f' (direction open: {note})' if note else ''}"),
         tag("path", d=_curve(route), stroke_width=round(width, 2), stroke_dasharray=DASHES if note else None),
         tag("polygon", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in (tip, base + aside, base - aside))),
-        class_="arc",
+        class_="arc faint" if arc in drawing.faint else "arc",
         data_from=structure.dag.index(source),
         data_to=structure.dag.index(target),
     )

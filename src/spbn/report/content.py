@@ -363,9 +363,9 @@ def populations_section(content: Content) -> h.Html:
     """Show the classes of a network with a hidden class: how large they are, and what is different."""
     network, evidence, title = content.network, content.evidence, "Populations"
     hint = (
-        "The rows come from several populations, which no column tells: the levels of the hidden node "
-        "“class”. For each, how many rows belong to it, how sure that is of rows that do, which variables "
-        "are different from all rows, and rows that are typical of it."
+        "The rows come from several populations that no column identifies: the levels of the hidden node "
+        "“class”. For each: its share of the rows, how certain the assignment of these is, the variables "
+        "that set it apart, and typical rows."
     )
     if evidence.table is None or not evidence.covers(variable.name for variable in network.variables):
         return h.heading("populations", title, f"{hint} Not shown, because no rows were given.")
@@ -417,8 +417,8 @@ def fit_section(content: Content) -> h.Html:
         allowance = f" (with {h.plural(rows, 'row')}, 1 in 20 correct densities is off by more than that)"
     note = (
         f"The number is the Kolmogorov-Smirnov distance from uniform: good up to {good:g}{allowance}, fair "
-        f"up to {fair:g}, poor beyond. Checked on {content.rows_used(rows)}. Rows that the network was "
-        "fitted to fit a little better than new ones. "
+        f"up to {fair:g}, poor beyond. Checked on {content.rows_used(rows)}. The rows that the network "
+        "was fitted to always fit a little better than new ones. "
     )
     unchecked = h.node_links(content.network, (n for n in content.network.nodes if n not in content.checks))
     if unchecked:
@@ -440,7 +440,7 @@ def unusual_section(content: Content) -> h.Html:
     over = "training rows" if is_recorded else f"{SAMPLED_ROWS:,} rows drawn from the network"
     numbered = " Rows are counted from 0." if content.evidence.labels[:2] == ("0", "1") else ""
     hint = (
-        "The rows with the lowest log-density, and the nodes to blame: the fewest whose values, if the rest "
+        "The rows with the lowest log-density and the nodes to blame: the fewest whose values, if the rest "
         "of the row decided them, would leave all nodes as likely as is typical (their medians over "
         f"{over}). "
         "Numbers say how many nats of log-density these values cost. "

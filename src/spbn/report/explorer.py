@@ -188,11 +188,10 @@ def _tail(values: FloatArray, chosen: BoolArray) -> tuple[IntArray, tuple[float,
 def what_if_section(sample: JointSample) -> h.Html:
     """Write the explorer: its controls, and the samples for the script that draws the charts."""
     hint = (
-        "Drag across a chart to say which interval a variable lies in, or click levels. The other charts "
-        "then show what is likely, given that, counted among "
-        f"{sample.rows:,} rows drawn from the network. Grey is what was expected before. By keyboard: "
-        "Tab to an end of a chart, then use the arrow keys. This is about what is observed, not about what "
-        "would happen if somebody set a value."
+        "Drag across a chart to select an interval, or click levels. The other charts then show what is "
+        f"likely given your selection, counted among {sample.rows:,} rows drawn from the network; grey "
+        "shows what was expected before. With the keyboard: Tab to an end of a chart, then use the arrow "
+        "keys. This is about what is observed, not about what would happen if somebody set a value."
     )
     if sample.open_directions:
         arcs = [f"{source} → {target}" for source, target in sample.open_directions]

@@ -10,6 +10,7 @@ import io
 import re
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from math import exp, inf, isfinite
 from typing import TYPE_CHECKING, Any
@@ -17,14 +18,17 @@ from xml.etree import ElementTree
 
 from spbn.diagnostics.model import FEWEST_ROWS, Importance, Loss, other_type
 from spbn.diagnostics.rows import Source
+from spbn.graphs.dag import Arc
 from spbn.nodes.base import Description, ParameterTable
 from spbn.plots import plot_cpd, plot_slices
 from spbn.plots.densities import MOSTLY, is_drawn_as_curve
+from spbn.plots.graphs import MANY
 from spbn.plots.pictures import FILL, INK, LINES, SETTINGS, graph_inches
 from spbn.report import html as h
-from spbn.report.charts import graph_svg
+from spbn.report.charts import graph_svg, quick_view
 from spbn.report.content import Content
 from spbn.report.pages import direction_notes
+from spbn.structure import Structure
 from spbn.tables.reader import as_table
 from spbn.tables.table import Table
 from spbn.timeseries.network import DynamicNetwork
@@ -38,6 +42,7 @@ DRAWN_ROWS = 5_000
 SAMPLED_ROWS = 1_000
 CLOUD_POINTS = 600
 LARGE = 12  # nodes from which on a graph has controls
+MOST_DRAWN = 40  # nodes whose densities are drawn; of further ones, what takes no time
 SHOWN_LOSSES = 15
 PIXELS_PER_INCH, SMALLEST, LARGEST = 96, 0.6, 1.25  # how graphs may be scaled
 _SVG, _XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}"
@@ -69,8 +74,10 @@ def graph_section(content: Content) -> h.Html:
         "An arc means that the child depends on the parent, given the child's other parents; not that one "
         "causes the other. Select a node to see its density, equation and score; Tab and Enter work too."
     )
-    words = ["removing a wider arc costs more score" if weights else "arcs lead from parents to children"]
+    words = ["wider arc = larger loss if removed" if weights else "arcs lead from parents to children"]
     words += ["dashed: the data leave the direction open"] if notes else []
+    if len(structure.nodes) > MANY:
+        words.append("boxes: columns that depend on each other most; arcs between boxes are faint")
     buttons = (("in", "+", "Zoom in"), ("out", "−", "Zoom out"), ("fit", "Fit", "Fit all"))
     zoom = [h.button(name, text, aria_label=label) for name, text, label in buttons]
     near = h.button("near", "Neighbourhood", aria_pressed="false")
@@ -87,13 +94,23 @@ def graph_section(content: Content) -> h.Html:
     rows, samples, network = content.evidence.thinned(DRAWN_ROWS), None, content.network
     if not network.inputs and not all(_is_drawn(content, node) for node in network.nodes):
         samples = as_table(network.sample(SAMPLED_ROWS, seed=0), variables=network.variables)
-    panels = []
+    panels, drawn = [], _most_important(structure, weights, first)
     for place, node in enumerate(structure.nodes):
         shown = rows if _is_drawn(content, node) else samples
-        figure = h.Html("") if shown is None else _cpd_figure(content, node, shown, place)
-        panels.append(_panel(content, place, node, figure, first=node == first))
+        draw = partial(_cpd_figure, place=place) if node in drawn else partial(_quick_figure, weights=weights)
+        figure, caption = ("", _caption(content, node)) if shown is None else draw(content, node, shown)
+        panels.append(_panel(content, place, node, figure, caption, first=node == first))
     beside = h.tag("div", *panels, class_="panels", aria_live="polite")
     return h.join(h.heading("graph", "The graph", hint), h.tag("div.explorer", graph, beside))
+
+
+def _most_important(structure: Structure, weights: Mapping[Arc, float], first: str) -> set[str]:
+    """Return the nodes whose densities are drawn: where there are many, those with arcs that matter most."""
+    importance = dict.fromkeys(structure.nodes, 0.0) | {first: inf}
+    for arc in structure.arcs:
+        for node in set(arc) & set(importance):
+            importance[node] += weights.get(arc, 0.5)
+    return set(sorted(importance, key=lambda node: -importance[node])[:MOST_DRAWN])
 
 
 def _is_drawn(content: Content, node: str) -> bool:
@@ -104,7 +121,7 @@ def _is_drawn(content: Content, node: str) -> bool:
     return content.evidence.rows >= FEWEST_ROWS and content.evidence.covers(names)
 
 
-def _panel(content: Content, place: int, node: str, figure: h.Html, *, first: bool) -> h.Html:
+def _panel(content: Content, place: int, node: str, figure: str, caption: str, *, first: bool) -> h.Html:
     network = content.network
     described = network.cpds[node].describe()
     return h.tag(
@@ -114,7 +131,7 @@ def _panel(content: Content, place: int, node: str, figure: h.Html, *, first: bo
         _shares(described.shares),
         h.tag("p.caption", described.legend) if described.legend else "",
         figure,
-        h.tag("p.caption", _caption(content, node)),
+        h.tag("p.caption", caption),
         _facts(content, node),
         *map(_parameters, described.tables),
         _cases(described.cases),
@@ -254,7 +271,7 @@ def slices_section(network: DynamicNetwork) -> h.Html:
 
     label = f"Graph of {len(network.nodes)} variables over time"
     drawn = _inlined(draw, prefix="slices-", label=label, scaled=False)
-    return h.card("slices", "Over time", hint, h.tag("div.scroll", drawn))
+    return h.card("slices", "Time series", hint, h.tag("div.scroll", drawn))
 
 
 def importance_section(content: Content) -> h.Html:
@@ -314,8 +331,25 @@ def _loss_row(name: h.Html, loss: Loss, longest: float) -> h.Html:
     return h.tag("tr", h.tag("td", name), *cells, bar, class_=kind)
 
 
-def _cpd_figure(content: Content, node: str, rows: Table, place: int) -> h.Html:
-    """Draw the density of a node given its parents as inline SVG."""
+def _quick_figure(
+    content: Content, node: str, rows: Table, *, weights: Mapping[Arc, float]
+) -> tuple[h.Html, str]:
+    """Draw the values of a node, against its most important continuous parent if it has one."""
+    parents = [parent for parent in content.network.structure.parents(node) if parent not in content.discrete]
+    names = [node, *sorted(parents, key=lambda parent: -weights.get((parent, node), 0.0))[:1]]
+    if node in content.discrete:
+        names = [node]
+    values, *given = (rows.column(name)[:CLOUD_POINTS] for name in names)
+    what = f"Its values against {names[1]}" if given else "Its values"
+    return (
+        quick_view(values, given[0] if given else None, names),
+        f"{what}. In so wide a table, densities are drawn for the {MOST_DRAWN} nodes whose arcs matter most; "
+        f"spbn.plots.plot_cpd draws any.",
+    )
+
+
+def _cpd_figure(content: Content, node: str, rows: Table, place: int) -> tuple[h.Html, str]:
+    """Draw the density of a node given its parents as inline SVG; return it with its caption."""
 
     def draw(figure: Figure) -> None:
         figure.set_size_inches(4.6, 3.1)
@@ -323,7 +357,7 @@ def _cpd_figure(content: Content, node: str, rows: Table, place: int) -> h.Html:
         for shading in ax.images:
             shading.set_interpolation("none")  # as computed, a tenth of the size: the browser smooths it
 
-    return _inlined(draw, prefix=f"f{place}-", label=f"Density of {node}")
+    return _inlined(draw, prefix=f"f{place}-", label=f"Density of {node}"), _caption(content, node)
 
 
 def _inlined(draw: Callable[[Figure], None], *, prefix: str, label: str, scaled: bool = True) -> h.Html:

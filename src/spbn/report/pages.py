@@ -133,7 +133,7 @@ def _averaged_graph(found: Confidence, structure: Structure) -> h.Html:
         "The averaged network: the arcs that are believed, each in its most frequent direction, and the most "
         "frequent type of every node. An arc that would close a cycle with stronger ones is left out."
     )
-    words = ["wider arcs are in more replicates", *(["dashed: the direction is open"] if notes else [])]
+    words = ["wider arc = found in more replicates", *(["dashed: the direction is open"] if notes else [])]
     box = h.tag("div.scroll", graph_svg(structure, found.strengths(), notes))
     return h.card(
         "graph", "The averaged network", hint, box, h.graph_legend(h.count_types(structure), *words)

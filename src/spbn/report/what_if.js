@@ -171,7 +171,7 @@
   const conditioned = () => variables.filter((variable) => variable.condition);
   const question = () => {
     const known = conditioned();
-    if (!known.length) return "Nothing is known yet. What if something were?";
+    if (!known.length) return "Nothing selected yet: pick a value to see what changes.";
     return `If ${joined(known.map(words), "and")}: what is likely then?`;
   };
   const remaining = () =>
@@ -386,7 +386,8 @@
     if (!left) return "no samples left";
     if (!variable.axis) {
       const place = variable.now.indexOf(Math.max(...variable.now));
-      return `most likely: ${variable.levels[place]}`;
+      const many = variable.levels.length > 7 ? `; ${variable.levels.length} levels, scroll to see all` : "";
+      return `most likely: ${variable.levels[place]}${many}`;
     }
     const { axis, now, prior } = variable;
     const [low, high] = [0.05, 0.95].map((share) => shown(axis, quantile(variable, now, share)));

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, chain, pairwise
+from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -71,18 +71,10 @@ class Partition:
     def leave_one_out(cls, table: Table, rows: IntArray) -> Partition:
         """Evaluate each of some rows, given in ascending order, under parameters fitted to all others."""
         columns = table.columns - _centre(table)
-        ends = np.append(rows, table.rows)
-        starts = np.concatenate([[0], rows + 1])
-        between = [Moments.of(columns[:, a:b]) for a, b in zip(starts, ends, strict=True)]
-        alone = [Moments.of(columns[:, row : row + 1]) for row in rows]
-        before = list(accumulate(chain.from_iterable(zip(between, alone, strict=False))))[::2]
-        pieces = chain.from_iterable(zip(between[:0:-1], alone[::-1], strict=True))
-        behind = list(accumulate(pieces))[::2][::-1]
-        zeros = np.zeros_like(rows)
-        last = np.full_like(rows, table.rows)
+        zeros, last = np.zeros_like(rows), np.full_like(rows, table.rows)
         spans = Spans(np.stack([rows, rows + 1, zeros, rows, rows + 1, last], axis=1))
-        train = MomentStack.of([a + b for a, b in zip(before, behind, strict=True)])
-        place, test = np.arange(len(rows)), MomentStack.of(alone)
+        train, test = _moments(columns, spans)
+        place = np.arange(len(rows))
         return cls(
             table.with_columns(columns), spans, place, train, test, lambda: table, len(rows) == table.rows
         )

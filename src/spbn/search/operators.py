@@ -439,7 +439,7 @@ def _change(new: FloatArray, old: FloatArray) -> FloatArray:
 
 
 def _raised(deltas: FloatArray, margins: FloatArray, factor: float) -> FloatArray:
-    """Add to every delta some of its margin; all of those that have one are -inf if the factor is."""
+    """Return `deltas + factor * margins`: -inf where the factor is -inf and the margin is positive."""
     return deltas + np.where(margins > 0.0, factor * np.maximum(margins, np.finfo(float).tiny), 0.0)
 
 

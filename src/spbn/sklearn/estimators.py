@@ -28,7 +28,7 @@ from spbn.learning.learn import learn_network
 from spbn.learning.settings import OPTIONS, LearnSettings, require_known, write_docstring
 from spbn.network import BayesianNetwork
 from spbn.sklearn.class_densities import STRUCTURES, Calibration, ClassDensities, informative, settings_for
-from spbn.tables.reader import as_table, frame_index, has_categories
+from spbn.tables.reader import as_table, frame_like, has_categories
 from spbn.tables.table import Table
 
 #: Arguments of `learn` whose names are methods here.
@@ -351,7 +351,8 @@ class SPBNClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc]
         ratios = contributions[first, :, rows] - contributions[second, :, rows]
         by_feature = dict(zip(self._used, ratios.T, strict=True))
         names = [variable.name for variable in self._variables]
-        return pd.DataFrame(
+        return frame_like(
+            X,
             {
                 "predicted": self.classes_[first],
                 "probability": np.exp(log_probabilities[first, rows]),
@@ -359,7 +360,6 @@ class SPBNClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc]
                 "(prior)": priors[first] - priors[second],
                 **{name: by_feature.get(name, np.zeros(len(rows))) for name in names},
             },
-            index=frame_index(X),
         )
 
     def _calibrate(self, table: Table, labels: IntArray, settings: LearnSettings) -> Calibration:

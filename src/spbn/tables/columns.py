@@ -372,7 +372,7 @@ def named(names: Sequence[str], *, verb: bool = True) -> str:
 def known_names(
     option: str, given: str | Sequence[str], known: Collection[str], there: str = "The data has"
 ) -> list[str]:
-    """Return the names of columns that an option has, and refuse those that there are not."""
+    """Return the columns that an option names, and refuse unknown ones."""
     wanted = [given] if isinstance(given, str) else list(given)
     unknown = [name for name in wanted if name not in known]
     if unknown:

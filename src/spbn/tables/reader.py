@@ -247,12 +247,25 @@ def frame_index(data: Any) -> Any:
     return data.index if nw.dependencies.is_pandas_dataframe(data) else None
 
 
+def is_polars(data: Any) -> bool:
+    """Tell whether data is a frame of polars, be it a lazy one."""
+    return nw.dependencies.is_polars_dataframe(data) or nw.dependencies.is_polars_lazyframe(data)
+
+
+def frame_like(data: Any, columns: Mapping[str, Any]) -> Any:
+    """Return columns of results as a polars frame if the data is one; otherwise as one of pandas."""
+    if not is_polars(data):
+        return pd.DataFrame(columns, index=frame_index(data))
+    plain = {name: c.tolist() if isinstance(c, pd.Categorical) else c for name, c in columns.items()}
+    return nw.from_dict(plain, backend="polars").to_native()
+
+
 def by_row(data: Any, values: FloatArray) -> pd.Series[float] | FloatArray:
-    """Return one number per row as a Series with the index of a pandas frame; for other data as it is."""
+    """Return one number per row as a Series of pandas, with its index, or of polars; else as an array."""
+    if is_polars(data):
+        return nw.new_series("logpdf", values, backend="polars").to_native()
     index = frame_index(data)
-    if index is None:
-        return values
-    return pd.Series(values, index=index)
+    return values if index is None else pd.Series(values, index=index)
 
 
 def missing_message(table: Table, finite: BoolArray) -> str:

@@ -257,8 +257,8 @@ def _require_long_series(runs: Runs, lags: int, windows: IntArray) -> None:
     lost = int((runs.lengths <= lags).sum())
     if lost:
         warnings.warn(
-            f"{lost} of {len(runs.lengths)} stretches between gaps in time have no more than {lags} rows: "
-            f"nothing is learned from what follows on them.",
+            f"{lost} of {len(runs.lengths)} stretches between gaps in time have no more than {lags} rows, "
+            f"too few to learn from.",
             stacklevel=3,
         )
     if len(windows) < 2:

@@ -163,3 +163,39 @@ def test_demo_folder(run, monkeypatch):
 @option("", "--version")
 def test_version(run):
     assert run("--version")[:2] == (0, f"spbn {spbn.__version__}\n")
+
+
+@option("export", "--out")
+def test_export_out(run):
+    assert run("export", "m.spbn", "--out", "graph.csv")[1] == "network written to graph.csv\n"
+    spbn.exchange.export(spbn.BayesianNetwork.load("m.spbn"), "same.csv")
+    assert Path("graph.csv").read_bytes() == Path("same.csv").read_bytes()
+    code, _, err = run("export", "m.spbn", "--out", "graph.txt")
+    assert code == 2
+    assert "by the ending of the name. Got 'graph.txt'" in err
+
+
+def test_pages_are_named_after_the_table_that_was_learned_from(run):
+    FRAME.to_csv("houses.csv", index=False)
+    assert run("learn", "houses.csv", "--model", "gbn", "--out", "anything.spbn")[0] == 0
+    assert spbn.BayesianNetwork.load("anything.spbn").record.title == "houses"
+    assert run("explore", "anything.spbn", "--no-open")[0] == 0
+    assert "<h1>houses</h1>" in Path("anything-explorer.html").read_text()
+    assert run("report", "anything.spbn", "--out", "r.html")[0] == 0
+    assert "<h1>houses</h1>" in Path("r.html").read_text()
+
+
+@option("import", "--out")
+def test_import_out(run):
+    rows = {"sky": ["clear", "clear", "cloudy", "cloudy"] * 5, "rain": ["no", "no", "yes", "no"] * 5}
+    structure = spbn.Structure(["sky", "rain"], [("sky", "rain")], "discrete")
+    network = spbn.BayesianNetwork.fit(structure, rows)
+    spbn.exchange.export(network, "weather.bif")
+    code, out, _ = run("import", "weather.bif", "--out", "weather.spbn")
+    assert code == 0
+    assert out.endswith("model written to weather.spbn\n")
+    assert spbn.BayesianNetwork.load("weather.spbn") == network
+    Path("weather.bif").write_text("nonsense")
+    code, _, err = run("import", "weather.bif", "--out", "other.spbn")
+    assert code == 2
+    assert err.startswith("spbn: weather.bif cannot be read: a block is a network, a variable or a prob")

@@ -40,6 +40,19 @@ def test_forecast_steps_n_seed_out_and_paths(run):
     assert out.startswith("7 steps ahead, 50 paths, 3 series")
 
 
+def test_large_numbers_of_forecasts_are_written_out(run):
+    large = SERIES.assign(a=12_190 + 3 * SERIES["a"]).drop(columns="t")
+    large.to_csv("large.csv", index=False)
+    keys = ("--series", "machine", "--lags", "1")
+    assert run("learn", "large.csv", *keys, "--model", "gbn", "--out", "large.spbn")[0] == 0
+    code, out, _ = run("forecast", "large.spbn", "large.csv", "--steps", "2")
+    assert code == 0
+    mean = spbn.DynamicNetwork.load("large.spbn").forecast(large, 2).mean()["a"].iloc[0]
+    assert f"{mean:,.0f}" in out
+    assert "12,1" in out or "12,2" in out
+    assert "e+0" not in out
+
+
 @option("forecast", "--event")
 def test_forecast_event(run):
     network = learned_over_time(run)
