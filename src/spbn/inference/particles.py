@@ -16,10 +16,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
 from spbn._base.arrays import LOG_2PI, BoolArray, FloatArray, IntArray, greatest, relative_weights
+from spbn.inference.exact import Block, Mixture, blocks_given_the_rest
 from spbn.inference.problem import EvidenceRows
 from spbn.nodes.base import Interval
 from spbn.numerics.gaussian import draw_between, log_mass_between
@@ -51,6 +53,9 @@ class Target:
     #: For nodes that particles stand for, and that lie in an interval: where they begin, if not at draws
     #: within the interval given their parents.
     references: Mapping[int, TruncatedNormal] = field(default_factory=dict)
+    #: Unknown nodes that no particles stand for, because the sum over them has a closed form: all cases have
+    #: the same holes then.
+    blocks: tuple[Block, ...] = ()
 
     @classmethod
     def whole(cls, cases: EvidenceRows) -> Target:
@@ -66,6 +71,45 @@ class Target:
         dependent = np.array([bool(set(members) & set(parents)) for parents in cases.parents])
         weighing = (~cases.unknown | cases.ends) & cases.relevant & dependent
         return cls(cases, active, weighing | (active & _regions(cases)))
+
+    def without_lines(self) -> Target:
+        """Take no particles for what is jointly normal given the others (Rao-Blackwell).
+
+        Evidence may be next to a function of such nodes: no walk among them would find the way.
+        """
+        active, weighing = self.active.copy(), self.weighing.copy()
+        blocks = blocks_given_the_rest(self.cases, np.flatnonzero(active.any(axis=0)).tolist())
+        for block in blocks:
+            active[:, list(block.nodes)] = False
+            weighing[:, list(block.lines)] = False
+        return replace(self, active=active, weighing=weighing, blocks=tuple(blocks))
+
+    @cached_property
+    def block_of(self) -> dict[int, Block]:
+        """The blocks by the lines that they are made of."""
+        return {k: block for block in self.blocks for k in block.lines}
+
+    @cached_property
+    def drawn(self) -> BoolArray:
+        """Which nodes forward samples need: those of particles, and those in front of them."""
+        drawn = self.active.copy()
+        drawn[:, [k for block in self.blocks for k in block.nodes]] = True
+        return drawn
+
+    def place(self, k: int) -> int:
+        """Return the node at which the density of a node is put: the first one of its block."""
+        return min(self.block_of[k].lines) if k in self.block_of else k
+
+    def family(self, k: int) -> set[int]:
+        """Return the nodes that the density at this place depends on."""
+        lines = self.block_of[k].lines if k in self.block_of else {k}
+        return {member for line in lines for member in (line, *self.cases.parents[line])}
+
+    def mixture(self, block: Block, values: FloatArray, *, prior: bool = False) -> Mixture:
+        """Return the distribution of a block for nodes × particles; as a `prior`, without what is known."""
+        given = replace(self.cases, known=values.T)
+        lines = {k for k in block.lines if self.cases.ever_unknown[k]} if prior else block.lines
+        return Mixture(given, replace(block, lines=frozenset(lines)))
 
     def with_references(self, states: FloatArray) -> Target:
         """Take intervals whose probabilities take long to compute for what densities alone can weigh.
@@ -99,16 +143,32 @@ def sample_by_weighting(part: Target, n: int, rng: np.random.Generator) -> Parti
     """Draw forward samples, n for every case, and weigh them."""
     cases = part.cases
     flat = np.repeat(cases.known.T, n, axis=1)
-    log_weights = np.zeros(cases.number * n)
     for k in range(len(cases.nodes)):
-        rows = np.flatnonzero(np.repeat(part.active[:, k], n))
+        rows = np.flatnonzero(np.repeat(part.drawn[:, k], n))
         if k in part.references:
             flat[k, rows] = part.references[k].draw(len(rows), rng)
         elif len(rows):
             flat[k, rows] = cases.draw(k, flat[:, rows], rng)
+    return weigh(part, flat.reshape(len(flat), cases.number, n), rng)
+
+
+def weigh(part: Target, states: FloatArray, rng: np.random.Generator) -> Particles:
+    """Weigh forward samples, nodes × cases × particles; what lines say is drawn anew, in place."""
+    flat = states.reshape(len(states), -1)
+    log_weights = np.zeros(flat.shape[1])
+    for k in range(len(flat)):
         log_weights += _log_weights(part, k, flat)
-    shape = (cases.number, n)
-    return _particles_of(flat.reshape(len(cases.nodes), *shape), log_weights.reshape(shape))
+    for block in part.blocks:
+        log_weights += _terms_of_block(part, block, flat, apart=True)[1]
+    _draw_blocks(part, flat, rng)
+    return _particles_of(states, log_weights.reshape(states.shape[1:]))
+
+
+def _draw_blocks(part: Target, flat: FloatArray, rng: np.random.Generator) -> None:
+    """Draw the nodes of blocks given all others, in place, in nodes × particles."""
+    for block in part.blocks:
+        for k, values in part.mixture(block, flat).draw({}, flat.shape[1], 1, rng).items():
+            flat[k] = values[:, 0]
 
 
 def concatenate(some: Particles, others: Particles) -> Particles:
@@ -167,12 +227,15 @@ def terms(
     regions that particles are in are left out of both: they cancel, and take long to compute.
     """
     wanted = range(len(part.cases.nodes)) if nodes is None else nodes
-    found = [_terms_of(part, k, values, apart=apart) for k in wanted]
+    zeros = (np.zeros(values.shape[1]),) * 2
+    found = [_terms_of(part, k, values, apart=apart) if part.place(k) == k else zeros for k in wanted]
     return np.stack([prior for prior, _ in found]), np.stack([weight for _, weight in found])
 
 
 def _terms_of(part: Target, k: int, values: FloatArray, *, apart: bool) -> tuple[FloatArray, FloatArray]:
-    """Return what one node adds to both."""
+    """Return what one node, or the block that is put there, adds to both."""
+    if k in part.block_of:
+        return _terms_of_block(part, part.block_of[k], values, apart=apart)
     cases, n = part.cases, values.shape[1] // part.cases.number
     prior, weight = np.zeros(values.shape[1]), np.zeros(values.shape[1])
     region = cases.regions.get(cases.nodes[k])
@@ -188,6 +251,17 @@ def _terms_of(part: Target, k: int, values: FloatArray, *, apart: bool) -> tuple
         if region is not None:
             prior[rows[~region.contains(chosen[k])]] = -np.inf
     return prior, weight
+
+
+def _terms_of_block(
+    part: Target, block: Block, values: FloatArray, *, apart: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Return the same for lines, summed over those that no particles stand for."""
+    total = np.broadcast_to(part.mixture(block, values).logs, values.shape[1])
+    prior = np.zeros(values.shape[1])
+    if apart and part.active[:, list(block.lines)].any():
+        prior += part.mixture(block, values, prior=True).logs
+    return prior, total - prior
 
 
 def _log_weights(part: Target, k: int, values: FloatArray) -> FloatArray:
@@ -322,6 +396,7 @@ def sample_by_tempering(
         if not poor.any():
             break
         clustering = np.where(poor, 1.0 + (clustering - 1.0) * chain.move(beta, 1, poor), clustering)
+    _draw_blocks(part, chain.values, rng)
     values = chain.values.reshape(len(cases.nodes), cases.number, n)
     return Particles(
         values,
@@ -432,12 +507,13 @@ class _Chain:
     def _near(self, nodes: Sequence[int]) -> set[int]:
         """Return parents, children and other parents of children."""
         families = set(self._changed_by(nodes).tolist())
-        return families | {parent for k in families for parent in self._part.cases.parents[k]}
+        return set[int]().union(*(self._part.family(k) for k in families))
 
     def _changed_by(self, nodes: Sequence[int]) -> IntArray:
         """Return the nodes whose densities change with the values of some."""
         children = self._part.cases.children
-        return np.array(sorted({*nodes, *(child for k in nodes for child in children[k])}))
+        changed = {*nodes, *(child for k in nodes for child in children[k])}
+        return np.array(sorted({self._part.place(k) for k in changed}))
 
     def _step(self, scale: float | None, power: FloatArray, going: BoolArray, block: IntArray) -> None:
         """Add differences of one half of the particles to the other half, where that is accepted."""

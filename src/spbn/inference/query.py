@@ -401,6 +401,9 @@ def _sample_group(
 def _sample(part: Target, n: int, rng: np.random.Generator, method: str) -> Particles:
     """Answer a group by particles, and by tempering where forward samples are worth little."""
     found = sample_by_weighting(part, n, rng)
+    if method == "auto" and found.effective[0] < ENOUGH * n:
+        part = part.without_lines()
+        found = particles.weigh(part, found.states, rng) if part.blocks else found
     worth = found.effective[0] / n
     if method == "weighting" or (method != "smc" and worth >= ENOUGH):
         return found
