@@ -246,6 +246,8 @@ class BayesianNetwork(Joint, Network):
         n: int = 2000,
         seed: Seed = 0,
         method: Method = "auto",
+        max_seconds: float | None = None,
+        progress: bool = False,
     ) -> Posterior:
         """Return what is likely for all other variables, given what is known about some.
 
@@ -262,8 +264,15 @@ class BayesianNetwork(Joint, Network):
             "exact", "weighting", "smc", or "auto": exact where nodes are linear Gaussian or discrete;
             elsewhere weighted forward samples, and tempered sequential Monte Carlo where
             few of them carry all the weight.
+        max_seconds
+            When to stop a simulation. What is left of its way to the evidence is then weighed, and a warning
+            says what the answer is worth.
+        progress
+            Show what is being done on the terminal.
         """
-        return query(self, evidence, do=do, n=n, seed=seed, method=method)
+        return query(
+            self, evidence, do=do, n=n, seed=seed, method=method, max_seconds=max_seconds, progress=progress
+        )
 
     def predict(
         self, data: Any, targets: Sequence[str], *, statistic: str = "mean", seed: Seed = 0
