@@ -354,7 +354,7 @@ def query(
     particles.draw_rest(cases, values[:, None], rng)
     if found and (effective < min(FEWEST, FEWEST_SHARE * n) or (n >= FEWEST and variance > MOST_ERROR**2)):
         _warn_of_few_draws(effective, math.sqrt(variance), sampler)
-    _warn_of_far_values(cases, values)
+    _warn_of_far_values(cases, values, weights)
     for k, node in enumerate(cases.nodes):
         if not cases.unknown[0, k] and node not in cases.fixed:
             log_evidence += float(cases.log_slopes(k, cases.known[:, k])[0])
@@ -546,13 +546,17 @@ def _warn_of_few_draws(effective: float, error: float, sampler: _Sampler) -> Non
     )
 
 
-def _warn_of_far_values(cases: EvidenceRows, values: FloatArray) -> None:
-    """Warn of what is known if the network finds it far less likely than any row it was learned from."""
+def _warn_of_far_values(cases: EvidenceRows, values: FloatArray, weights: FloatArray) -> None:
+    """Warn of what is known if it is far less likely than any row that the network was learned from.
+
+    Half of the draws decide, so that one that has just found where it is likely does not hide all others.
+    """
     typical = cases.network.record.typical
     for k, node in enumerate(cases.nodes):
         is_known = not cases.unknown[0, k] or node in cases.regions
         if node in typical and node not in cases.fixed and is_known:
-            best = float((cases.log_density(k, values) + cases.log_slopes(k, values[k])).max())
+            logs = cases.log_density(k, values) + cases.log_slopes(k, values[k])
+            best = float(np.quantile(logs, 0.5, weights=weights, method="inverted_cdf"))
             if best < typical[node] - particles.UNUSUAL:
                 what = "interval" if node in cases.regions else "value"
                 warnings.warn(
