@@ -47,6 +47,7 @@ WORTH_MORE, WORTH_MORE_SLOW, MARGIN = 0.04, 0.25, 1.2
 FEWEST, FEWEST_SHARE = 50, 0.1  # independent draws that a posterior should be worth, at least one of these
 MOST_ERROR = 0.25  # nats, of the log-evidence: it is within twice as much, most of the time
 OUT_OF_REACH = 12.0  # standard deviations of a node, from every row that the network draws
+FEWEST_MOVED = 2  # draws: each moves by differences of others
 FEW_FAR = 200  # draws of what is out of reach, about which more would say no more
 NEGLIGIBLE = 1e-15  # of the greatest weight: all draws with less say nothing that has digits
 DRAWN = 2000  # rows, to compare evidence with
@@ -462,7 +463,7 @@ class _Sampler:
 
     def _sample(self, part: Target) -> Particles:
         """Answer a group by forward samples, and by tempering where these are worth little."""
-        n, rng, method = self.n, self.rng, self.method
+        n, rng, method = max(self.n, FEWEST_MOVED), self.rng, self.method
         found = sample_by_weighting(part, n, rng)
         if method == "auto" and found.effective[0] < ENOUGH * n:
             part = part.without_lines()
