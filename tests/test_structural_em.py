@@ -144,3 +144,15 @@ def test_the_network_is_fitted_to_all_fillings():
         )
         for one in kernels.swapaxes(0, 1):
             np.testing.assert_allclose(one[~np.isnan(known)], known[~np.isnan(known)])
+
+
+def test_infinite_values_are_holes():
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=80)
+    frame = pd.DataFrame({"a": a, "b": a + 0.5 * rng.normal(size=80)})
+    missing, infinite = frame.copy(), frame.copy()
+    missing.loc[[3, 30], "b"] = np.nan
+    infinite.loc[[3, 30], "b"] = [np.inf, -np.inf]
+    first, second = (spbn.learn(rows, model="gbn", missing="impute", seed=0) for rows in (missing, infinite))
+    assert first.cpds == second.cpds
+    assert np.isfinite(second.logpdf(frame)).all()

@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 import spbn
 from inference.questions import semiparametric
 from spbn.inference.particles import Target, _log_error, sample_by_tempering, sample_by_weighting, terms
-from spbn.inference.problem import read_evidence
+from spbn.inference.problem import components, read_evidence
 from spbn.inference.query import Reach, _cases
 from spbn.nodes import LinearGaussian
 
@@ -177,6 +177,18 @@ def test_errors_of_the_log_evidence_are_honest():
     spread = np.std([posterior.log_evidence for posterior in found], ddof=1)
     claimed = np.sqrt(np.mean([posterior.log_evidence_error**2 for posterior in found]))
     assert 0.5 < claimed / spread < 2.0
+
+
+def test_errors_of_groups_add_up():
+    """C and E leave two groups, A with B and D: what both say of the evidence is uncertain."""
+    network, evidence = semiparametric(), {"C": 3.0, "E": 2.3}
+    cases, rng = target(network, evidence).cases, np.random.default_rng(5)
+    parts = [sample_by_weighting(Target.of(cases, group), 300, rng) for group in components(cases)]
+    assert len(parts) == 2
+    assert min(part.error[0] for part in parts) > 0.01
+    found = network.query(evidence, n=300, seed=5, method="weighting")
+    assert found.log_evidence_error == pytest.approx(np.sqrt(sum(part.error[0] ** 2 for part in parts)))
+    assert found.effective_size == pytest.approx(min(part.effective[0] for part in parts))
 
 
 def test_how_far_evidence_is_from_all_rows():

@@ -477,7 +477,10 @@ class _Sampler:
             return found
         if method != "smc" and worth >= (WORTH_MORE_SLOW if part.slow_regions else WORTH_MORE):
             further = sample_by_weighting(part, math.ceil(MARGIN * ENOUGH / worth * n) - there, rng)
-            return particles.concatenate(found, further)
+            found = particles.concatenate(found, further)
+            there = found.log_weights.shape[1]
+            if found.effective[0] >= 0.5 * ENOUGH * n:  # and not much less than it looked like
+                return found
         begun, steps = part.with_references(found.states), count(1)
         start = sample_by_weighting(begun, there, rng) if begun.references else found
         if self.reach.is_out:

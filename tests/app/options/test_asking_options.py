@@ -163,7 +163,10 @@ def test_query_max_seconds(run):
         assert code == 0
         documents[limit] = json.loads(out)
         assert ("allow more (--max-seconds)" in err) == (limit == 0)
-    assert documents[0]["effective_size"] < documents[1000]["effective_size"]
+    network = spbn.BayesianNetwork.load("kernels.spbn")
+    assert documents[1000]["log_evidence"] == network.query({"c": far}, n=500).log_evidence
+    assert documents[0]["log_evidence"] == network.query({"c": far}, n=500, max_seconds=0).log_evidence
+    assert documents[0]["log_evidence"] != documents[1000]["log_evidence"]
     code, _, err = run(*arguments, "--max-seconds", -1)
     assert (code, err) == (2, "spbn: --max-seconds must be a number, 0 or more. Got -1.0.\n")
 
