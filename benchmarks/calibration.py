@@ -31,8 +31,8 @@ def semiparametric() -> spbn.BayesianNetwork:
     return spbn.BayesianNetwork.fit(synthetic_structure(), synthetic(300, seed=1))
 
 
-def blends(copies: int) -> spbn.BayesianNetwork:
-    """Fit blends with margins to copies of that network, each of which depends on the one before."""
+def copies_of(kind: str, copies: int, margins: str = "none") -> spbn.BayesianNetwork:
+    """Fit nodes of a type to copies of that network, each of which depends on the one before."""
     structure, frames, arcs = synthetic_structure(), [], []
     for copy in range(copies):
         frame = synthetic(200, seed=copy).add_suffix(str(copy))
@@ -43,8 +43,18 @@ def blends(copies: int) -> spbn.BayesianNetwork:
         frames.append(frame)
     table = pd.concat(frames, axis=1)
     return spbn.BayesianNetwork.fit(
-        spbn.Structure(list(table.columns), arcs, "blend"), table, margins="yeo-johnson"
+        spbn.Structure(list(table.columns), arcs, kind), table, margins=margins
     )
+
+
+def populations() -> spbn.BayesianNetwork:
+    """Learn from three populations of six variables, which no column tells."""
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 3, 600)
+    centres = rng.normal(0.0, 2.0, (3, 6))
+    frame = pd.DataFrame(centres[group] + rng.normal(size=(600, 6)), columns=list("uvwxyz"))
+    frame["z"] += np.sin(frame["u"]) + 0.5 * frame["v"]
+    return spbn.learn(frame, hidden=3, types=("curve",), seed=0)
 
 
 def mixed() -> spbn.BayesianNetwork:
@@ -64,16 +74,18 @@ def mixed() -> spbn.BayesianNetwork:
 NETWORKS: dict[str, Callable[[], spbn.BayesianNetwork]] = {
     "SPBN, 5 nodes": semiparametric,
     "mixed, 5 nodes": mixed,
-    "blend with margins, 5 nodes": lambda: blends(1),
-    "blend with margins, 20 nodes": lambda: blends(4),
+    "blend with margins, 5 nodes": lambda: copies_of("blend", 1, "yeo-johnson"),
+    "curve, 10 nodes": lambda: copies_of("curve", 2),
+    "hidden class, 6 nodes": populations,
+    "blend with margins, 30 nodes": lambda: copies_of("blend", 6, "yeo-johnson"),
 }
 
 
 def ranks(network: spbn.BayesianNetwork, rows: int) -> Iterator[float]:
     """Yield the rank of every value that was not told, from 0 to 1."""
-    frame, rng = network.sample(rows, seed=3), np.random.default_rng(4)
+    frame, rng = network.sample_with_class(rows, seed=3), np.random.default_rng(4)
     for number in range(rows):
-        known = [node for node in network.nodes if rng.random() < KNOWN]
+        known = [v.name for v in network.variables if rng.random() < KNOWN]
         row = frame.iloc[number]
         posterior = network.query({node: row[node] for node in known}, n=DRAWS, seed=number)
         for variable in posterior.variables:

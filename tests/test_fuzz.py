@@ -19,6 +19,24 @@ def test_odd_tables_and_damaged_files_raise_nothing_but_our_errors(seed):
     assert counts["file refused"] > counts["file read"] > 0
 
 
+@pytest.mark.parametrize("first", [0, 200])
+def test_no_question_raises_anything_but_our_errors(first):
+    """Random networks of all types, and evidence of all kinds: no NaN, and chances between 0 and 1."""
+    found = [fuzz.run_question(3, number) for number in range(first, first + 200)]
+    failures = [failure for _, failure in found if failure is not None]
+    assert not failures, "\n".join(map(str, failures))
+    assert {"exact", "smc", "weighting", "ArgumentError"} <= {kind for kind, _ in found}
+
+
+def test_an_answer_that_is_wrong_is_a_failure(monkeypatch):
+    monkeypatch.setattr(spbn.inference.Posterior, "median", lambda self: self.mean() * np.nan)
+    found = [fuzz.run_question(3, number) for number in range(20)]
+    failures = [failure for _, failure in found if failure is not None]
+    assert failures
+    assert "a number of a posterior is not finite" in failures[0].kind
+    assert "--seed 3 --only questions:" in str(failures[0])
+
+
 @pytest.mark.slow
 def test_a_failure_is_found_and_made_smaller(monkeypatch):
     """A fuzzer that cannot fail finds nothing."""

@@ -189,3 +189,15 @@ def test_discrete_tables_need_no_complete_rows(model):
     network = spbn.learn(frame, missing="impute", model=model, seed=1)
     assert frozenset("pq") in {frozenset(arc) for arc in network.structure.arcs}
     assert np.isfinite(network.logpdf(frame.dropna())).all()
+
+
+def test_infinite_values_are_holes():
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=80)
+    frame = pd.DataFrame({"a": a, "b": a + 0.5 * rng.normal(size=80)})
+    missing, infinite = frame.copy(), frame.copy()
+    missing.loc[[3, 30], "b"] = np.nan
+    infinite.loc[[3, 30], "b"] = [np.inf, -np.inf]
+    first, second = (spbn.learn(rows, model="gbn", missing="impute", seed=0) for rows in (missing, infinite))
+    assert first.cpds == second.cpds
+    assert np.isfinite(second.logpdf(frame)).all()

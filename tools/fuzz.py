@@ -1,4 +1,4 @@
-"""Odd tables and damaged model files, through everything from `learn` to `load`.
+"""Odd tables, damaged model files and questions, through everything from `learn` to `load` and `query`.
 
     python tools/fuzz.py --seconds 60 --seed 1
     python tools/fuzz.py --seed 1 --only tables:17     # one case again
@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 import spbn
-from spbn.errors import ModelFileError, SpbnError
+from spbn.errors import ModelFileError, SpbnError, SpbnWarning
 from spbn.graphs.orientation import OrientationWarning
 
 PACKAGE = Path(spbn.__file__).parent
@@ -429,6 +429,115 @@ def try_file(content: bytes) -> str:
     return "read"
 
 
+# --- questions ------------------------------------------------------------------------------------
+
+ASKED = 8  # questions to every network
+
+
+def draw_network(rng: np.random.Generator) -> spbn.BayesianNetwork:
+    """Fit a random graph of random types to a random table, perhaps with margins or a hidden class."""
+    names, rows = list("abcdefg"[: rng.integers(2, 8)]), int(rng.choice([12, 40, 100]))
+    arcs = [(a, b) for i, b in enumerate(names) for a in names[:i] if rng.random() < 0.4]
+    discrete = {name for name in names if rng.random() < 0.3}
+    arcs = [(a, b) for a, b in arcs if a in discrete or b not in discrete]
+    columns: Columns = {}
+    for name in names:
+        above = [columns[a] for a, b in arcs if b == name]
+        numbers = [column if is_number(column) else 2.0 * (column == "x") for column in above]
+        mean = sum((rng.choice([np.sin, np.abs, lambda x: 2 * x])(x) for x in numbers), np.zeros(rows))
+        noise = float(rng.choice([1.0, 0.1, 1e-3])) * rng.standard_t(3, size=rows)
+        columns[name] = (mean + noise) * float(rng.choice([1.0, 1e6, 1e-6])) if name not in discrete else (
+            rng.choice(["x", "y", "z"][: rng.integers(2, 4)], size=rows)
+        )
+    kinds = ["lg", "ckde", "blend", "curve"]
+    types = {name: "discrete" if name in discrete else str(rng.choice(kinds)) for name in names}
+    margins = str(rng.choice(["none", "none", "yeo-johnson"]))
+    if rows == 100 and rng.random() < 0.3:
+        return spbn.learn(columns, model="gbn", hidden=2, margins=margins, seed=0)
+    smoothing = float(rng.choice([0.0, 1.0]))
+    structure = spbn.Structure(names, arcs, types)
+    return spbn.BayesianNetwork.fit(structure, columns, margins=margins, smoothing=smoothing)
+
+
+def draw_question(rng: np.random.Generator, network: spbn.BayesianNetwork) -> dict[str, Any]:
+    """Return arguments of `query`: values, intervals, levels; usual, far away, impossible or refused."""
+    row = network.sample(2, seed=rng).iloc[0]
+    spread = network.sample(50, seed=rng).std(numeric_only=True)
+    evidence, do = {}, {}
+    for variable in network.variables:
+        name = variable.name
+        if rng.random() < 0.5:
+            continue
+        if variable.is_discrete:
+            levels = [str(level) for level in variable.levels]
+            some = list(rng.choice(levels, size=rng.integers(1, len(levels) + 1), replace=False))
+            evidence[name] = some if rng.random() < 0.5 else some[0]
+            if rng.random() < 0.03:
+                evidence[name] = "no such level"
+            continue
+        far = float(rng.choice([0.0, 1.0, 5.0, 30.0, 1e4, 1e12], p=[0.5, 0.25, 0.1, 0.07, 0.05, 0.03]))
+        value = float(row[name]) + far * float(rng.choice([-1.0, 1.0])) * float(spread[name])
+        width = float(spread[name]) * float(rng.choice([1e-9, 0.1, 3.0]))
+        kinds = [value, (value, value + width), (None, value), (value, None), float("nan"), (value, value)]
+        evidence[name] = kinds[rng.choice(len(kinds), p=[0.5, 0.2, 0.13, 0.13, 0.02, 0.02])]
+        if rng.random() < 0.1:
+            do[name], _ = value, evidence.pop(name)
+    method = str(rng.choice(["auto", "smc", "weighting"], p=[0.7, 0.2, 0.1]))
+    n, seed = int(rng.choice([1, 20, 100])), int(rng.integers(5))
+    return {"evidence": evidence, "do": do, "n": n, "seed": seed, "method": method}
+
+
+def try_question(network: spbn.BayesianNetwork, question: dict[str, Any]) -> str:
+    """Ask a network; return what came of it, or raise what must not happen."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", category=SpbnWarning)  # of answers that are worth little
+        warnings.filterwarnings("ignore", message="the (value|interval) of .* is far outside")
+        try:
+            posterior = network.query(**question)
+        except SpbnError as error:
+            return type(error).__name__
+    numbers = [posterior.mean(), posterior.std(), posterior.median(), *posterior.interval(0.9).T.to_numpy()]
+    for values in (*numbers, posterior.cov().to_numpy(), posterior.weights, [posterior.log_evidence]):
+        _require_finite("a number of a posterior", np.asarray(values, dtype=float))
+    if not posterior.log_evidence_error >= 0.0 or not posterior.effective_size > 0.0:
+        raise WrongError(f"{posterior.effective_size} draws, error {posterior.log_evidence_error}")
+    chances = []
+    for variable in posterior.variables:
+        if variable.is_discrete:
+            shares = posterior.probabilities(variable.name)
+            if abs(shares.sum() - 1.0) > 1e-9:
+                raise WrongError(f"probabilities of {variable.name!r} sum to {shares.sum()}")
+            chances += [*shares, posterior.probability({variable.name: str(variable.levels[0])})]
+        else:
+            event = {variable.name: (float(posterior.median()[variable.name]), None)}
+            chances += [posterior.probability(event), posterior.probability_error(event)]
+        region = posterior.evidence.get(variable.name)
+        if isinstance(region, tuple):
+            ends = [-np.inf if region[0] is None else region[0], np.inf if region[1] is None else region[1]]
+            slack = 1e-9 * (1.0 + np.abs(np.array(ends)[np.isfinite(ends)]).max())
+            if not posterior.draws[variable.name].between(ends[0] - slack, ends[1] + slack).all():
+                raise WrongError(f"draws of {variable.name!r} are outside {region}")
+    if not all(0.0 <= chance <= 1.0 for chance in chances):
+        raise WrongError(f"probabilities are {chances}")
+    return posterior.method
+
+
+def run_question(seed: int, number: int) -> tuple[str, Failure | None]:
+    """Run one case."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            network = draw_network(np.random.default_rng([seed, 2, number // ASKED]))
+        except SpbnError:
+            return "not fitted", None
+        question = draw_question(np.random.default_rng([seed, 3, number]), network)
+    found, failure = outcome(lambda: try_question(network, question))
+    if not failure:
+        return found, None
+    name = f"--seed {seed} --only questions:{number}"
+    return "failed", Failure(name, failure, f"({network!r})", f"network.query(**{question})")
+
+
 # --- running, and making a failure smaller --------------------------------------------------------
 
 
@@ -541,7 +650,13 @@ def run_file(seed: int, number: int, files: dict[str, bytes]) -> tuple[str, Fail
 
 
 def fuzz(
-    seed: int, *, seconds: float, tables: bool = True, files: bool = True, most_failures: int = 10
+    seed: int,
+    *,
+    seconds: float,
+    tables: bool = True,
+    files: bool = True,
+    questions: bool = True,
+    most_failures: int = 10,
 ) -> tuple[Counter[str], list[Failure]]:
     """Run cases until the time is over; return how many came out how, and the failures, one of a kind."""
     counts: Counter[str] = Counter()
@@ -554,6 +669,9 @@ def fuzz(
         runs: list[tuple[str, Callable[[int], tuple[str, Failure | None]], int]] = []
         if tables:
             runs.append(("table", lambda n: run_table(seed, n), number))
+        if questions:
+            asked = range(ASKED * number, ASKED * (number + 1))
+            runs += [("question", lambda n: run_question(seed, n), n) for n in asked]
         runs += [("file", lambda n: run_file(seed, n, good), 8 * number + i) for i in range(8) if files]
         for kind, run, n in runs:
             found, failure = run(n)
@@ -578,6 +696,8 @@ def main() -> int:
         kind, _, number = arguments.only.partition(":")
         if kind == "tables":
             found, failure = run_table(arguments.seed, int(number))
+        elif kind == "questions":
+            found, failure = run_question(arguments.seed, int(number))
         else:
             found, failure = run_file(arguments.seed, int(number), model_files())
         print(failure or found)

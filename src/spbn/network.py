@@ -247,6 +247,8 @@ class BayesianNetwork(Joint, Network):
         n: int = 2000,
         seed: Seed = 0,
         method: Method = "auto",
+        max_seconds: float | None = None,
+        progress: bool = False,
     ) -> Posterior:
         """Return what is likely for all other variables, given what is known about some.
 
@@ -268,13 +270,25 @@ class BayesianNetwork(Joint, Network):
             "exact", "weighting", "smc", or "auto": exact where nodes are linear Gaussian or discrete;
             elsewhere weighted forward samples, and tempered sequential Monte Carlo where
             few of them carry all the weight.
+        max_seconds
+            When to stop a simulation. What is left of its way to the evidence is then weighed, and a warning
+            says what the answer is worth.
+        progress
+            Show what is being done on the terminal.
         """
         require_over(over, do, data)
-        found = query(self, evidence, do=do, n=n, seed=seed, method=method)
-        if not do:
-            return found
-        ask = partial(query, evidence=evidence, do=do, n=n, seed=seed, method=method)
-        return over_graphs(found, ask, over, data, seed)
+        ask = partial(
+            query,
+            evidence=evidence,
+            do=do,
+            n=n,
+            seed=seed,
+            method=method,
+            max_seconds=max_seconds,
+            progress=progress,
+        )
+        found = ask(self)
+        return over_graphs(found, ask, over, data, seed) if do else found
 
     def effect(
         self,

@@ -50,6 +50,29 @@ def blended(rows=200):
     return BayesianNetwork.fit(structure, synthetic(rows, seed=2), margins="yeo-johnson")
 
 
+def copies(number, kind, rows=120):
+    """Copies of that graph, the first node of each below the fourth of the one before."""
+    arcs, frames = [], []
+    for copy in range(number):
+        frame = synthetic(rows, seed=copy).add_suffix(str(copy))
+        if copy:
+            frame[f"A{copy}"] += 0.3 * frames[-1][f"D{copy - 1}"]
+            arcs.append((f"D{copy - 1}", f"A{copy}"))
+        arcs += [(f"{source}{copy}", f"{target}{copy}") for source, target in synthetic_structure().arcs]
+        frames.append(frame)
+    table = pd.concat(frames, axis=1)
+    return BayesianNetwork.fit(Structure(list(table.columns), arcs, kind), table)
+
+
+def populations(rows=400):
+    """Three populations of four variables, which no column tells, and curves in each."""
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 3, rows)
+    frame = pd.DataFrame(rng.normal(0.0, 2.0, (3, 4))[group] + rng.normal(size=(rows, 4)), columns=list("wxyz"))
+    frame["z"] += np.sin(frame["w"])
+    return spbn.learn(frame, hidden=3, types=("curve",), seed=0)
+
+
 def mixed_frame(rows, seed=0):
     """Two discrete columns and three of numbers that depend on them."""
     rng = np.random.default_rng(seed)

@@ -146,7 +146,7 @@ def test_evidence_that_cannot_be_reached_is_given_up_early(monkeypatch):
         network.query({"y": 2000.0}, n=50)
     assert len(taken) == particles.PROBATION
     taken.clear()
-    with pytest.warns(UserWarning, match="far outside"):
+    with pytest.warns(UserWarning, match="far outside"), pytest.warns(UserWarning, match="2 independent"):
         assert network.query({"y": 60.0}, n=100).method == "smc"
     assert len(taken) > particles.PROBATION
 

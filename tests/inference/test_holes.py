@@ -4,7 +4,7 @@ import pytest
 from scipy import stats
 
 import spbn
-from inference.questions import blended, chain, mixed, mixed_frame, semiparametric
+from inference.questions import blended, chain, mixed, mixed_frame, populations, semiparametric
 from inference.test_exact import conditioned
 from spbn import BayesianNetwork, Structure
 from spbn.datasets import synthetic
@@ -218,3 +218,16 @@ def test_empty_columns_are_refused_and_sparse_ones_named():
     sparse.loc[:49, "E"] = np.nan
     with pytest.warns(UserWarning, match="more than half of the values of column 'E' are missing"):
         spbn.learn(sparse, missing="impute", model="gbn")
+
+
+def test_every_imputation_is_a_draw_in_any_order():
+    """Particles are drawn class by class: the first of several tables would have had the first class alone."""
+    network = populations()
+    rows = network.sample(150, seed=4)
+    rows[["x", "y", "z"]] = np.nan
+    tables = network.imputations(rows, n=6, seed=0)
+    for name in "xyz":
+        drawn = [table[name] for table in tables]
+        for one in (0, -1):
+            others = np.concatenate([column for column in drawn if column is not drawn[one]])
+            assert stats.ks_2samp(drawn[one], others).pvalue > 1e-3

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import spbn
 from spbn.inference.batch import without_themselves
 from spbn.nodes.base import agreeing
+from spbn.learning.structural_em import _refreshed
 from spbn.tables.reader import as_table
 
 
@@ -69,19 +70,33 @@ def test_strange_rows_and_common_values_lose_nothing(network):
         assert others.cpds["C"].rows == 60
 
 
-def test_filling_a_row_again_does_not_repeat_what_it_was_filled_with():
+def narrow():
+    """Kernels so narrow that next to a row's own no other has a say."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=300)
     frame = pd.DataFrame({"x": x, "y": np.round(x) + rng.normal(0, 1.0, 300)})
     structure = spbn.Structure("xy", [("x", "y")], types="blend")
-    narrow = spbn.BayesianNetwork.fit(structure, frame)
-    # Only the narrowest kernels: next to its own kernel, no other has a say.
-    cpd = narrow.cpds["y"]
+    blend = spbn.BayesianNetwork.fit(structure, frame)
+    cpd = blend.cpds["y"]
     mixture = (1.0, 0, 0, 0, 0, 0, 0, 0)
-    cpds = {**narrow.cpds, "y": type(cpd)("y", ("x",), cpd.line, cpd.kernels.scaled(0.01), mixture)}
-    network = spbn.BayesianNetwork(narrow.structure, cpds)
+    cpds = {**blend.cpds, "y": type(cpd)("y", ("x",), cpd.line, cpd.kernels.scaled(0.01), mixture)}
+    return spbn.BayesianNetwork(blend.structure, cpds), frame
+
+
+def test_filling_a_row_again_does_not_repeat_what_it_was_filled_with():
+    network, frame = narrow()
     filled = network.impute(frame.assign(y=np.nan), seed=1)["y"]
     assert np.median(np.abs(filled - frame["y"])) > 0.5  # of two independent draws: 0.95
+
+
+def test_redrawing_a_hole_does_not_repeat_what_it_was_filled_with():
+    """While a network is learned: y is a hole in every row, and was filled with what its kernels sit on."""
+    network, frame = narrow()
+    filled = as_table(frame, variables=network.variables)
+    holes = np.repeat([[False], [True]], filled.rows, axis=1)
+    again = _refreshed(network, filled, holes, np.random.default_rng(0))
+    np.testing.assert_array_equal(again.column("x"), frame["x"])
+    assert np.median(np.abs(again.column("y") - frame["y"])) > 0.5
 
 
 def test_rows_of_configurations_are_left_out_too():

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import integrate
+from scipy import integrate, stats
 
 import spbn
 from spbn import BayesianNetwork, NodeType, Structure
@@ -280,3 +280,14 @@ def test_more_configurations_than_can_be_numbered_are_not_fitted(rng):
         assert np.isfinite(score.local("x", parents[:20], "lg"))
     with pytest.raises(FitError, match="more combinations of levels than can be counted"):
         network_of(frame, "x", parents, "lg")
+
+
+@pytest.mark.parametrize("node_type", TYPES)
+def test_every_configuration_has_noise_of_its_own(node_type):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"s": np.repeat(["u", "v"], 60), "x": rng.normal(size=120)})
+    structure = Structure("sx", [("s", "x")], {"s": "discrete", "x": node_type})
+    density = BayesianNetwork.fit(structure, frame).cpds["x"]
+    drawn = density.draw(np.tile([[0.0, 1.0]], 1000), np.random.default_rng(1))
+    ranks = [stats.rankdata(values) for values in (drawn[::2], drawn[1::2])]
+    assert abs(np.corrcoef(ranks)[0, 1]) < 0.15

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -37,6 +38,7 @@ HEADS = {"mean": "mean", "median": "median", "low": "5 %", "high": "95 %"}
     help="Also print the probability of this: 'C>0'. If repeated, the probability that all hold.",
 )
 @click.option("-n", default=2000, help="How many draws to make.")
+@click.option("--max-seconds", type=float, help="When to stop, with an answer that is worth less.")
 @options.seed_option
 @options.file_option("--out", "Write draws of the unknown variables: samples.csv.")
 @options.file_option("--plot", "Draw every variable before and after: .png, .svg or .pdf.")
@@ -49,6 +51,7 @@ def query(
     data: Source | None,
     event: Sequence[str],
     n: int,
+    max_seconds: float | None,
     seed: int,
     out: Path | None,
     plot: Path | None,
@@ -64,9 +67,17 @@ def query(
     known = options.conditions_in("--given", given, network.all_variables)
     set_to = options.conditions_in("--do", do, network.all_variables)
     asked = options.event_in(event, network.all_variables, "{low:.12g}<={name}<={high:.12g}")
-    with inputs.busy("asking the network"):
-        posterior = network.query(known, do=set_to, over=over, data=rows, n=n, seed=seed)
-        probability = posterior.probability(asked) if asked else None
+    posterior = network.query(
+        known,
+        do=set_to,
+        over=over,
+        data=rows,
+        n=n,
+        seed=seed,
+        max_seconds=max_seconds,
+        progress=sys.stderr.isatty(),
+    )
+    probability = posterior.probability(asked) if asked else None
     found = _posterior_document(posterior, asked, probability)
     answer.give(lambda: found, lambda: _show_posterior(posterior, found, event))
     if out is not None:

@@ -70,13 +70,14 @@ def plan(cases: EvidenceRows, members: Iterable[int], below: Collection[int] = (
         wanted.update(cases.parents[k] if k in wanted else ())
     for k in in_order:
         if cases.ever_relevant[k] and solved & _numbers(cases, k, solved):
-            blocks = _with(cases, blocks, k)
+            blocks = _with(cases, blocks, k, _hidden(cases, k, {k}))
     if not all(_fits(cases, block) for block in blocks):
         return None
     for k in in_order:
         is_below = cases.ever_unknown[k] and (cases.ends[0, k] or not cases.ever_relevant[k])
         if is_below and k in wanted and _hidden(cases, k, {k}) <= {*solved, k} and _is_simple(cases, k, {k}):
-            more = blocks if cases.variables[k].is_discrete else _with(cases, blocks, k)
+            is_table = cases.variables[k].is_discrete
+            more = blocks if is_table else _with(cases, blocks, k, _hidden(cases, k, {k}))
             if more is blocks or _fits(cases, more[-1]):
                 solved.add(k)
                 blocks = more
@@ -95,6 +96,28 @@ def plan(cases: EvidenceRows, members: Iterable[int], below: Collection[int] = (
     return Plan(frozenset(solved), tuple(tables), tuple(blocks), order, cost)
 
 
+def blocks_given_the_rest(cases: EvidenceRows, members: Iterable[int]) -> list[Block]:
+    """Return the members that are jointly normal once all others are known: lines that only lines depend on.
+
+    What is known of the members has to be the same in all cases.
+    """
+    relevant = set(np.flatnonzero(cases.ever_relevant).tolist())
+    lines = {k for k in relevant if _is_line(cases, k)}
+    inside = {k for k in members if k in lines and relevant.intersection(cases.children[k]) <= lines}
+    blocks = list[Block]()
+    for k in sorted(lines):
+        if hidden := inside.intersection((*cases.parents[k], k)):
+            blocks = _with(cases, blocks, k, hidden)
+    configurations = [
+        math.prod(len(cases.cpd(cases.nodes[k]).cases) for k in block.lines) for block in blocks
+    ]
+    return [
+        block
+        for block, number in zip(blocks, configurations, strict=True)
+        if number * len(block.lines) ** 2 <= MOST_CELLS
+    ]
+
+
 def _hidden(cases: EvidenceRows, k: int, solved: Set[int]) -> set[int]:
     """Return the unknown members of a node's family, without itself where only its region counts."""
     is_end = cases.ends[0, k] and k not in solved
@@ -107,16 +130,17 @@ def _numbers(cases: EvidenceRows, k: int, solved: Set[int]) -> set[int]:
 
 def _is_simple(cases: EvidenceRows, k: int, solved: Set[int]) -> bool:
     """Tell whether a node is a table or a line, given the unknown parents that it has."""
-    node, numbers = cases.nodes[k], _numbers(cases, k, solved)
-    if not numbers:
-        return True
-    is_line = not cases.variables[k].is_discrete and node not in cases.regions
-    return is_line and all(case.as_linear() is not None for case in cases.cpd(node).cases)
+    return not _numbers(cases, k, solved) or _is_line(cases, k)
 
 
-def _with(cases: EvidenceRows, blocks: Sequence[Block], k: int) -> list[Block]:
+def _is_line(cases: EvidenceRows, k: int) -> bool:
+    node = cases.nodes[k]
+    is_free = not cases.variables[k].is_discrete and node not in cases.regions
+    return is_free and all(case.as_linear() is not None for case in cases.cpd(node).cases)
+
+
+def _with(cases: EvidenceRows, blocks: Sequence[Block], k: int, hidden: Set[int]) -> list[Block]:
     """Add a line to the blocks that it connects, which become one: the last."""
-    hidden = _hidden(cases, k, {k})
     numbers = {m for m in hidden if not cases.variables[m].is_discrete}
     near = [block for block in blocks if not numbers.isdisjoint(block.nodes)]
     joined = Block(
@@ -146,7 +170,7 @@ class Solution:
     def __init__(self, cases: EvidenceRows, plan: Plan) -> None:
         self.plan = plan
         self._cases = cases
-        self._mixtures = [_Mixture(cases, block) for block in plan.blocks]
+        self._mixtures = [Mixture(cases, block) for block in plan.blocks]
         tables = [_table(cases, k, scope, plan.solved) for k, scope in plan.tables]
         self._tables = Elimination(plan.order, [*tables, *(mixture.logs for mixture in self._mixtures)])
         self._place = {k: place for place, (k, _) in enumerate(plan.tables) if k in plan.solved}
@@ -230,7 +254,7 @@ class Solution:
             out.update(mixture.draw(levels, self._cases.number, n, rng))
         return {k: out[k] for k in sorted(self.plan.solved)}
 
-    def _mixture_of(self, k: int) -> _Mixture:
+    def _mixture_of(self, k: int) -> Mixture:
         return self._mixtures[self._place[k] - len(self.plan.tables)]
 
 
@@ -288,7 +312,7 @@ def _below(x: FloatArray, means: FloatArray, deviations: FloatArray) -> FloatArr
     return ndtr(np.where(np.isnan(z), 0.0, z))
 
 
-class _Mixture:
+class Mixture:
     """The normal distributions of a block, for every case and every combination of levels.
 
     Nodes are sums of independent standard normal noise, times the rows of a matrix that depends on lines

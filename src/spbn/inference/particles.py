@@ -14,18 +14,21 @@ of Metropolis, so it leaves the distribution of that step as it is.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
 from spbn._base.arrays import LOG_2PI, BoolArray, FloatArray, IntArray, greatest, relative_weights
+from spbn.inference.exact import Block, Mixture, blocks_given_the_rest
 from spbn.inference.problem import EvidenceRows
 from spbn.nodes.base import Interval
 from spbn.numerics.gaussian import draw_between, log_mass_between
 
 WIDER = 2.0  # than what forward samples show: weights must not grow in the tails
-FEWEST = 10  # forward samples to learn from
+UNUSUAL = 6.0  # nats below what is usual of a node
+FEWEST, LEARNED = 10, 200  # forward samples to learn from
 
 KEPT = 0.5  # share of the particles' worth that a step keeps
 MOST_STEPS = 300
@@ -51,6 +54,9 @@ class Target:
     #: For nodes that particles stand for, and that lie in an interval: where they begin, if not at draws
     #: within the interval given their parents.
     references: Mapping[int, TruncatedNormal] = field(default_factory=dict)
+    #: Unknown nodes that no particles stand for, because the sum over them has a closed form: all cases have
+    #: the same holes then.
+    blocks: tuple[Block, ...] = ()
 
     @classmethod
     def whole(cls, cases: EvidenceRows) -> Target:
@@ -67,20 +73,70 @@ class Target:
         weighing = (~cases.unknown | cases.ends) & cases.relevant & dependent
         return cls(cases, active, weighing | (active & _regions(cases)))
 
+    def without_lines(self) -> Target:
+        """Take no particles for what is jointly normal given the others (Rao-Blackwell).
+
+        Evidence may be next to a function of such nodes: no walk among them would find the way.
+        """
+        active, weighing = self.active.copy(), self.weighing.copy()
+        blocks = blocks_given_the_rest(self.cases, np.flatnonzero(active.any(axis=0)).tolist())
+        for block in blocks:
+            active[:, list(block.nodes)] = False
+            weighing[:, list(block.lines)] = False
+        return replace(self, active=active, weighing=weighing, blocks=tuple(blocks))
+
+    @cached_property
+    def block_of(self) -> dict[int, Block]:
+        """The blocks by the lines that they are made of."""
+        return {k: block for block in self.blocks for k in block.lines}
+
+    @cached_property
+    def drawn(self) -> BoolArray:
+        """Which nodes forward samples need: those of particles, and those in front of them."""
+        drawn = self.active.copy()
+        drawn[:, [k for block in self.blocks for k in block.nodes]] = True
+        return drawn
+
+    def place(self, k: int) -> int:
+        """Return the node at which the density of a node is put: the first one of its block."""
+        return min(self.block_of[k].lines) if k in self.block_of else k
+
+    def family(self, k: int) -> set[int]:
+        """Return the nodes that the density at this place depends on."""
+        lines = self.block_of[k].lines if k in self.block_of else {k}
+        return {member for line in lines for member in (line, *self.cases.parents[line])}
+
+    def mixture(self, block: Block, values: FloatArray, *, prior: bool = False) -> Mixture:
+        """Return the distribution of a block for nodes × particles; as a `prior`, without what is known."""
+        given = replace(self.cases, known=values.T)
+        lines = {k for k in block.lines if self.cases.ever_unknown[k]} if prior else block.lines
+        return Mixture(given, replace(block, lines=frozenset(lines)))
+
     def with_references(self, states: FloatArray) -> Target:
         """Use a truncated proposal for intervals whose probability is expensive to compute.
 
         `states` are forward samples: nodes × cases × particles.
         """
-        found = {}
-        for node, region in self.cases.regions.items():
-            k = self.cases.place[node]
-            if not isinstance(region, Interval) or self.cases.cpd(node).type.is_quick:
-                continue
-            reference = TruncatedNormal.of(region, states[k]) if self.active[:, k].any() else None
+        found, active = {}, self.active.copy()
+        for k in self.slow_regions:
+            node = self.cases.nodes[k]
+            draws = states[k]
+            if not active[:, k].any():  # which weighs by its probability, and has not been drawn
+                some = states.reshape(len(states), -1)[:, :LEARNED]
+                draws = self.cases.draw(k, some, np.random.default_rng(0))
+            region = self.cases.regions[node]
+            reference = TruncatedNormal.of(region, draws) if isinstance(region, Interval) else None
             if reference is not None:
                 found[k] = reference
-        return replace(self, references=found)
+                active[:, k] = True
+        return replace(self, references=found, active=active)
+
+    @cached_property
+    def slow_regions(self) -> list[int]:
+        """The nodes that are in an interval whose probability takes long to compute."""
+        places = {self.cases.place[node]: self.cases.cpd(node) for node in self.cases.regions}
+        mine = (self.active | self.weighing).any(axis=0)
+        return [k for k, cpd in places.items() if mine[k] and self.cases.parents[k] and not cpd.type.is_quick]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,16 +155,32 @@ def sample_by_weighting(part: Target, n: int, rng: np.random.Generator) -> Parti
     """Draw forward samples, n for every case, and weigh them."""
     cases = part.cases
     flat = np.repeat(cases.known.T, n, axis=1)
-    log_weights = np.zeros(cases.number * n)
     for k in range(len(cases.nodes)):
-        rows = np.flatnonzero(np.repeat(part.active[:, k], n))
+        rows = np.flatnonzero(np.repeat(part.drawn[:, k], n))
         if k in part.references:
             flat[k, rows] = part.references[k].draw(len(rows), rng)
         elif len(rows):
             flat[k, rows] = cases.draw(k, flat[:, rows], rng)
+    return weigh(part, flat.reshape(len(flat), cases.number, n), rng)
+
+
+def weigh(part: Target, states: FloatArray, rng: np.random.Generator) -> Particles:
+    """Weigh forward samples, nodes × cases × particles; what lines say is drawn anew, in place."""
+    flat = states.reshape(len(states), -1)
+    log_weights = np.zeros(flat.shape[1])
+    for k in range(len(flat)):
         log_weights += _log_weights(part, k, flat)
-    shape = (cases.number, n)
-    return _particles_of(flat.reshape(len(cases.nodes), *shape), log_weights.reshape(shape))
+    for block in part.blocks:
+        log_weights += _terms_of_block(part, block, flat, apart=True)[1]
+    _draw_blocks(part, flat, rng)
+    return _particles_of(states, log_weights.reshape(states.shape[1:]))
+
+
+def _draw_blocks(part: Target, flat: FloatArray, rng: np.random.Generator) -> None:
+    """Draw the nodes of blocks given all others, in place, in nodes × particles."""
+    for block in part.blocks:
+        for k, values in part.mixture(block, flat).draw({}, flat.shape[1], 1, rng).items():
+            flat[k] = values[:, 0]
 
 
 def concatenate(some: Particles, others: Particles) -> Particles:
@@ -135,7 +207,7 @@ def mix(parts: Sequence[Particles]) -> Particles:
         np.concatenate([part.states for part in parts], axis=2),
         np.nan_to_num(np.concatenate(weights, axis=1), nan=-np.inf, neginf=-np.inf),
         total,
-        np.sqrt(sum((share * part.error) ** 2 for share, part in zip(shares, parts, strict=True))),
+        np.sqrt(sum(np.where(w > 0.0, w * p.error, 0.0) ** 2 for w, p in zip(shares, parts, strict=True))),
         np.where(np.isfinite(total), 1.0 / np.maximum((shares**2 / effective).sum(axis=0), 1e-300), 0.0),
         " and ".join(methods) or "weighting",
     )
@@ -144,8 +216,44 @@ def mix(parts: Sequence[Particles]) -> Particles:
 def _particles_of(values: FloatArray, log_weights: FloatArray) -> Particles:
     """Say what weighted forward samples are worth."""
     effective = effective_size(log_weights)
-    share = 1.0 / np.maximum(effective, 1e-300) - 1.0 / log_weights.shape[1]
-    return Particles(values, log_weights, log_mean(log_weights), np.sqrt(np.maximum(share, 0.0)), effective)
+    error = _log_error(effective, log_weights.shape[1])
+    return Particles(values, log_weights, log_mean(log_weights), error, effective)
+
+
+def _log_error(worth: FloatArray, n: int) -> FloatArray:
+    """Return the standard error of the logarithm of a mean of n weights that are worth so many equal ones.
+
+    It is infinite if one weight is all there is: nothing tells then what others would have been.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        error = np.sqrt(np.maximum(1.0 / worth - 1.0 / n, 0.0) * worth / (worth - 1.0))
+    return np.where(worth > 1.0 + 1e-9, error, np.inf)
+
+
+def is_surprising(part: Target, found: Particles) -> bool:
+    """Tell whether what is known is less likely than usual under all of the best particles.
+
+    These may have missed where it is likely: densities with tails give it some weight everywhere.
+    """
+    best = np.argsort(found.log_weights[0])[-LEARNED:]
+    _, weights = terms(part, np.ascontiguousarray(found.states[:, 0, best]))
+    usual = np.array([_usual(part.cases, k) for k in range(len(weights))])
+    return bool((weights.max(axis=1) < usual - UNUSUAL)[part.weighing[0]].any())
+
+
+def _usual(cases: EvidenceRows, k: int) -> float:
+    """Return the usual log-density of a node, or the logarithm of a usual probability of its interval."""
+    usual = cases.network.record.typical.get(cases.nodes[k], -math.inf)
+    region, value = cases.regions.get(cases.nodes[k]), float(cases.known[0, k])
+    if cases.variables[k].is_discrete or (region is None and math.isnan(value)):
+        return -math.inf
+    if isinstance(region, Interval):
+        width = region.high - region.low
+        if not math.isfinite(width):
+            return 0.0
+        value, usual = region.low + 0.5 * width, usual + math.log(width)
+    slope = float(cases.log_slopes(k, np.array([value]))[0])
+    return usual - slope if region is None else min(usual - slope, 0.0)
 
 
 def draw_rest(cases: EvidenceRows, values: FloatArray, rng: np.random.Generator) -> None:
@@ -167,12 +275,15 @@ def terms(
     regions that particles are in are left out of both: they cancel, and take long to compute.
     """
     wanted = range(len(part.cases.nodes)) if nodes is None else nodes
-    found = [_terms_of(part, k, values, apart=apart) for k in wanted]
+    zeros = (np.zeros(values.shape[1]),) * 2
+    found = [_terms_of(part, k, values, apart=apart) if part.place(k) == k else zeros for k in wanted]
     return np.stack([prior for prior, _ in found]), np.stack([weight for _, weight in found])
 
 
 def _terms_of(part: Target, k: int, values: FloatArray, *, apart: bool) -> tuple[FloatArray, FloatArray]:
-    """Return what one node adds to both."""
+    """Return what one node, or the block that is put there, adds to both."""
+    if k in part.block_of:
+        return _terms_of_block(part, part.block_of[k], values, apart=apart)
     cases, n = part.cases, values.shape[1] // part.cases.number
     prior, weight = np.zeros(values.shape[1]), np.zeros(values.shape[1])
     region = cases.regions.get(cases.nodes[k])
@@ -188,6 +299,17 @@ def _terms_of(part: Target, k: int, values: FloatArray, *, apart: bool) -> tuple
         if region is not None:
             prior[rows[~region.contains(chosen[k])]] = -np.inf
     return prior, weight
+
+
+def _terms_of_block(
+    part: Target, block: Block, values: FloatArray, *, apart: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Return the same for lines, summed over those that no particles stand for."""
+    total = np.broadcast_to(part.mixture(block, values).logs, values.shape[1])
+    prior = np.zeros(values.shape[1])
+    if apart and part.active[:, list(block.lines)].any():
+        prior += part.mixture(block, values, prior=True).logs
+    return prior, total - prior
 
 
 def _log_weights(part: Target, k: int, values: FloatArray) -> FloatArray:
@@ -280,34 +402,45 @@ class TruncatedNormal:
 
 
 def sample_by_tempering(
-    part: Target, start: FloatArray, rng: np.random.Generator, *, share: float = 0.0
+    part: Target,
+    start: FloatArray,
+    rng: np.random.Generator,
+    *,
+    n: int | None = None,
+    share: float = 0.0,
+    is_over: Callable[[], bool] = lambda: False,
 ) -> Particles:
     """Lead forward samples, nodes × cases × particles, to the posterior of every case.
 
-    At the end they are moved until they are worth this share of their number, if that does not take too long.
+    The first step may leave only n of them, by default as many as there are. At the end they are moved until
+    they are worth this share of their number, if that does not take too long.
+    When time `is_over`, which is asked before every step, what is left of the way is weighed.
     """
-    cases, n = part.cases, start.shape[2]
+    cases, begun = part.cases, start.shape[2]
+    n = n or begun
     chain = _Chain(part, start, rng)
     beta, log_evidence, clustering = np.zeros(cases.number), np.zeros(cases.number), np.ones(cases.number)
-    ancestors = np.tile(np.arange(n), (cases.number, 1))
-    families = np.full((cases.number, n), 1.0 / n)  # the weight of what each of the first particles left
-    halfway, hopeless = beta, np.zeros(cases.number, dtype=bool)
+    ancestors = np.tile(np.arange(begun), (cases.number, 1))
+    families = np.full((cases.number, begun), 1.0 / begun)  # the weight of what each of the first particles left
+    halfway, hopeless, late = beta, *np.zeros((2, cases.number), dtype=bool)
     for number in range(MOST_STEPS):
         if number == PROBATION // 2:
             halfway = beta
         elif number == PROBATION:
             hopeless = ~_is_enough(halfway, beta)
         going = (beta < 1.0) & np.isfinite(log_evidence) & ~hopeless
-        if not going.any():
+        if going.any() and is_over():
+            late, n = going, chain.weight.shape[1]
+        if not going.any() or late.any():
             break
-        step = np.where(going, _next_step(chain.weight, beta), 0.0)
+        step = np.where(going, _next_step(chain.weight, beta, KEPT * n), 0.0)
         tilted = step[:, None] * np.where(going[:, None], chain.weight, 0.0)
         tilted = np.where(np.isnan(tilted), -np.inf, tilted)
         log_evidence += log_mean(tilted)
-        families = np.where(going[:, None], _family_weights(tilted, ancestors), families)
+        families = np.where(going[:, None], _family_weights(tilted, ancestors, begun), families)
         beta = np.where(going, np.minimum(beta + step, 1.0), beta)
         chosen = resample(tilted, n, rng)
-        copies = np.stack([np.bincount(row, minlength=n) for row in chosen])
+        copies = np.stack([np.bincount(row, minlength=begun) for row in chosen])
         clustering *= (copies**2).sum(axis=1) / n
         ancestors = np.take_along_axis(ancestors, chosen, axis=1)
         chain.take(chosen)
@@ -316,19 +449,27 @@ def sample_by_tempering(
             chain.finish()
         left = chain.move(beta, rounds, going)
         clustering = np.where(going, 1.0 + (clustering - 1.0) * left, clustering)
-    reached = beta >= 1.0
+    reached, survivors = beta >= 1.0, np.array([len(np.unique(row)) for row in ancestors])
+    log_weights = np.where(late[:, None], (1.0 - beta)[:, None] * chain.weight, 0.0)
+    log_weights = np.where(np.isnan(log_weights), -np.inf, log_weights)
+    if late.any():
+        log_evidence += log_mean(log_weights)
+        families = np.where(late[:, None], _family_weights(log_weights, ancestors, begun), families)
+        clustering *= n / np.maximum(effective_size(log_weights), 1e-300)
+        reached |= late & np.isfinite(log_evidence)
     for _ in range(MORE_ROUNDS):
         poor = reached & (share * clustering > 1.0)
-        if not poor.any():
+        if not poor.any() or is_over():
             break
         clustering = np.where(poor, 1.0 + (clustering - 1.0) * chain.move(beta, 1, poor), clustering)
+    _draw_blocks(part, chain.values, rng)
     values = chain.values.reshape(len(cases.nodes), cases.number, n)
     return Particles(
         values,
-        np.zeros((cases.number, n)),
+        log_weights,
         np.where(reached, log_evidence, -np.inf),
-        np.sqrt(np.maximum((families**2).sum(axis=1) - 1.0 / n, 0.0)),
-        np.where(reached, n / clustering, 0.0),
+        _log_error(1.0 / (families**2).sum(axis=1), begun),
+        np.where(reached, np.minimum(n / clustering, survivors), 0.0),
         "smc",
     )
 
@@ -342,14 +483,13 @@ def resample(log_weights: FloatArray, n: int, rng: np.random.Generator) -> IntAr
     return np.minimum(chosen, there - 1)
 
 
-def _family_weights(log_weights: FloatArray, ancestors: IntArray) -> FloatArray:
-    """Return the share of the weights that the descendants of every first particle have, in every case.
+def _family_weights(log_weights: FloatArray, ancestors: IntArray, n: int) -> FloatArray:
+    """Return the share of the weights that the descendants of each of the n first particles have.
 
     The sum of their squares is the relative variance of the evidence (Lee and Whiteley, 2018).
     """
     weights = relative_weights(log_weights)
     weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
-    n = weights.shape[1]
     return np.stack([np.bincount(a, weights=w, minlength=n) for a, w in zip(ancestors, weights, strict=True)])
 
 
@@ -383,6 +523,7 @@ class _Chain:
         flat = (chosen + self._n * np.arange(self._cases)[:, None]).ravel()
         self.values = self.values[:, flat]
         self._prior, self._weight = self._prior[:, flat], self._weight[:, flat]
+        self._n = chosen.shape[1]
 
     def move(self, beta: FloatArray, rounds: int, going: BoolArray) -> FloatArray:
         """Move all particles; return how much copies of one still have in common, for every case."""
@@ -432,12 +573,13 @@ class _Chain:
     def _near(self, nodes: Sequence[int]) -> set[int]:
         """Return parents, children and other parents of children."""
         families = set(self._changed_by(nodes).tolist())
-        return families | {parent for k in families for parent in self._part.cases.parents[k]}
+        return set[int]().union(*(self._part.family(k) for k in families))
 
     def _changed_by(self, nodes: Sequence[int]) -> IntArray:
         """Return the nodes whose densities change with the values of some."""
         children = self._part.cases.children
-        return np.array(sorted({*nodes, *(child for k in nodes for child in children[k])}))
+        changed = {*nodes, *(child for k in nodes for child in children[k])}
+        return np.array(sorted({self._part.place(k) for k in changed}))
 
     def _step(self, scale: float | None, power: FloatArray, going: BoolArray, block: IntArray) -> None:
         """Add differences of one half of the particles to the other half, where that is accepted."""
@@ -514,11 +656,10 @@ def _is_enough(halfway: FloatArray, beta: FloatArray) -> BoolArray:
     return np.log(np.maximum(beta, 1e-300)) + (power + 0.5) * np.log(MOST_STEPS / PROBATION) >= 0.0
 
 
-def _next_step(weight: FloatArray, beta: FloatArray) -> FloatArray:
-    """Return by how much β of every case can grow."""
-    n = weight.shape[1]
+def _next_step(weight: FloatArray, beta: FloatArray, kept: float) -> FloatArray:
+    """Return by how much β of every case can grow so that particles are worth that many."""
     possible = np.isfinite(weight).sum(axis=1)
-    target = np.minimum(KEPT * n, 0.9 * possible)
+    target = np.minimum(kept, 0.9 * possible)
     low, high = np.zeros(len(beta)), 1.0 - beta
 
     def keeps(step: FloatArray) -> BoolArray:

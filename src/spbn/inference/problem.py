@@ -245,8 +245,9 @@ class EvidenceRows:
         return self.cpd(self.nodes[k]).logpdf(self.table((*self.parents[k], k), particles))
 
     def log_mass(self, k: int, particles: FloatArray) -> FloatArray:
-        node = self.nodes[k]
-        return self.cpd(node).log_mass(self.regions[node], self.table(self.parents[k], particles))
+        node, wanted = self.nodes[k], particles if self.parents[k] else particles[:, :1]
+        found = self.cpd(node).log_mass(self.regions[node], self.table(self.parents[k], wanted))
+        return found if self.parents[k] else np.full(particles.shape[1], found[0])
 
     def draw(self, k: int, particles: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Draw a node's values given its parents, within its region if it has one."""

@@ -9,18 +9,20 @@ Monte Carlo. The answer, a `Posterior`, has draws of the unknown variables, and 
 from __future__ import annotations
 
 import math
+import time
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import chain
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
 from spbn._base import display
 from spbn._base.arrays import BoolArray, FloatArray, Seed, generator, require_count
-from spbn._base.checks import choice
+from spbn._base.checks import choice, seconds
+from spbn._base.display import Show, working
 from spbn._base.lazy import pd
 from spbn._deprecated import renamed
 from spbn.errors import ArgumentError, SpbnWarning, argument, in_python, quoted
@@ -39,11 +41,18 @@ if TYPE_CHECKING:
 Method = Literal["auto", "exact", "weighting", "smc"]
 METHODS: tuple[Method, ...] = get_args(Method)
 EXACT, FORWARD = "exact", "forward"
+EXPLORED = 10  # times as many draws, where the first ones find what is known unlikely
 ENOUGH = 0.5  # of the draws, which weighting must be worth
 #: If a forward sample is worth this much, more of them cost less than anything else; a few more than needed.
-WORTH_MORE, MARGIN = 0.04, 1.2
-FAR_BELOW = 30.0  # nats below what is usual of a node
+WORTH_MORE, WORTH_MORE_SLOW, MARGIN = 0.04, 0.25, 1.2
 FEWEST, FEWEST_SHARE = 50, 0.1  # independent draws that a posterior should be worth, at least one of these
+MOST_ERROR = 0.25  # nats, of the log-evidence: it is within twice as much, most of the time
+OUT_OF_REACH = 12.0  # standard deviations of a node, from every row that the network draws
+FEWEST_MOVED = 2  # draws: each moves by differences of others
+FEW_FAR = 200  # draws of what is out of reach, about which more would say no more
+NEGLIGIBLE = 1e-15  # of the greatest weight: all draws with less say nothing that has digits
+DRAWN = 2000  # rows, to compare evidence with
+NINETY = 3.29  # standard deviations of a normal variable, between its quantiles of 5 and 95 %
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -372,9 +381,12 @@ def query(
     n: int = 2000,
     seed: Seed = 0,
     method: Method = "auto",
+    max_seconds: float | None = None,
+    progress: bool = False,
 ) -> Posterior:
     """Return what is likely, given evidence and interventions; see `BayesianNetwork.query`."""
     require_count(n)
+    seconds("max_seconds", max_seconds)
     if n < 1:
         raise ArgumentError(f"{argument('n')} must be 1 or more, to have draws to answer from. Got {n}.")
     choice("method", method, METHODS)
@@ -387,7 +399,10 @@ def query(
             "there is no exact answer: nodes that matter are not linear Gaussian, an interval is given, or "
             "too many discrete nodes depend on each other. Use method='auto'."
         )
-    found = {group: _sample_group(cases, group, n, rng, method) for group in sampled}
+    deadline = math.inf if max_seconds is None else time.monotonic() + max_seconds
+    with working(progress, "asking the network") as show:
+        sampler = _Sampler(cases, n, rng, method, deadline, show)
+        found = {group: sampler.sample_group(group) for group in sampled}
     solution = exact.Solution(cases, plan)
     log_evidence, variance, effective = float(solution.log_evidence[0]), 0.0, float(n)
     for part in found.values():
@@ -397,22 +412,15 @@ def query(
     if not np.isfinite(log_evidence):  # there is nothing to draw from
         raise ArgumentError(
             f"the evidence is impossible under the network, or too far outside for any method to reach it: "
-            f"{dict(evidence or {})!r:.200}. Check its values against the data."
+            f"{dict(evidence or {})!r:.200}. {sampler.reach.in_words} Check its values against the data."
         )
     values, weights = _combine(cases, found, n, rng)
     for k, drawn in solution.draw(len(weights), rng).items():
         values[k] = drawn[0]
     particles.draw_rest(cases, values[:, None], rng)
-    if found and effective < min(FEWEST, FEWEST_SHARE * n):
-        warnings.warn(
-            SpbnWarning(
-                f"the answer rests on only {effective:.0f} independent draws: what is known is far from what "
-                f"the network expects. Ask for more draws ({argument('n')}), or check the evidence for "
-                f"values outside the data."
-            ),
-            stacklevel=3,
-        )
-    _warn_of_far_values(cases, values)
+    if found and (effective < min(FEWEST, FEWEST_SHARE * n) or (n >= FEWEST and variance > MOST_ERROR**2)):
+        _warn_of_few_draws(effective, math.sqrt(variance), sampler)
+    _warn_of_far_values(cases, values, weights)
     for k, node in enumerate(cases.nodes):
         if not cases.unknown[0, k] and node not in cases.fixed:
             log_evidence += float(cases.log_slopes(k, cases.known[:, k])[0])
@@ -444,37 +452,110 @@ def _methods(cases: EvidenceRows, plan: Plan, found: Mapping[tuple[int, ...], Pa
     return methods
 
 
-def _sample_group(
-    cases: EvidenceRows, group: tuple[int, ...], n: int, rng: np.random.Generator, method: str
-) -> Particles:
-    """Answer a group by particles; under every class by itself, if a hidden one belongs to it."""
-    hidden = cases.unknown_class
-    if hidden not in group or len(group) == 1:
-        return _sample(Target.of(cases, group), n, rng, method)
-    rest, found = tuple(k for k in group if k != hidden), []
-    for given in cases.by_class():
-        log_evidence = given.log_density(hidden, given.known.T)
-        for k in cases.children[hidden]:  # of which nothing else is unknown, so that particles do not weigh
-            if cases.relevant[0, k] and not {k, *cases.parents[k]} & set(rest):
-                log_evidence += (given.log_mass if given.ends[0, k] else given.log_density)(k, given.known.T)
-        part = _sample(Target.of(given, rest), n, rng, method)
-        part.states[hidden] = given.known[0, hidden]
-        found.append(replace(part, log_evidence=part.log_evidence + log_evidence))
-    return particles.mix(found)
+@dataclass(frozen=True)
+class Reach:
+    """How many standard deviations evidence is away from the nearest row that the network draws."""
+
+    distance: float
+    node: str  # in which it is as far as that
+
+    @classmethod
+    def of(cls, cases: EvidenceRows) -> Reach:
+        fixed = [cases.place[node] for node in cases.fixed]
+        values = np.full((len(cases.nodes), DRAWN), np.nan)
+        values[fixed] = cases.known[0, fixed, None]
+        free = EvidenceRows(cases.network, values.T, fixed=cases.fixed)
+        particles.draw_rest(free, values, np.random.default_rng(0))
+        distances, nodes = [np.zeros(DRAWN)], [""]
+        for k, node in enumerate(cases.nodes):
+            region, value = cases.regions.get(node), float(cases.known[0, k])
+            if cases.variables[k].is_discrete or node in cases.fixed or (region is None and np.isnan(value)):
+                continue
+            low, high = (region.low, region.high) if isinstance(region, Interval) else (value, value)
+            scale = np.subtract(*np.quantile(values[k], [0.95, 0.05])) / NINETY
+            distances.append(np.maximum(low - values[k], values[k] - high) / max(scale, 1e-300))
+            nodes.append(node)
+        greatest = np.max(distances, axis=0)
+        nearest = int(greatest.argmin())
+        return cls(float(greatest[nearest]), nodes[int(np.argmax([of[nearest] for of in distances]))])
+
+    @property
+    def is_out(self) -> bool:
+        return self.distance > OUT_OF_REACH
+
+    @property
+    def in_words(self) -> str:
+        """Say how far the nearest row is."""
+        if not self.is_out:
+            return ""
+        return (
+            f"Of {DRAWN:,} rows that the network draws, none is within {self.distance:.4g} standard "
+            f"deviations of it: the nearest differs most in {self.node!r}."
+        )
 
 
-def _sample(part: Target, n: int, rng: np.random.Generator, method: str) -> Particles:
-    """Answer a group by particles, and by tempering where forward samples are worth little."""
-    found = sample_by_weighting(part, n, rng)
-    worth = found.effective[0] / n
-    if method == "weighting" or (method != "smc" and worth >= ENOUGH):
-        return found
-    if method != "smc" and worth >= WORTH_MORE:
-        more = math.ceil(MARGIN * ENOUGH / worth * n) - n
-        return particles.concatenate(found, sample_by_weighting(part, more, rng))
-    begun = part.with_references(found.states)
-    start = sample_by_weighting(begun, n, rng) if begun.references else found
-    return particles.sample_by_tempering(begun, start.states, rng, share=ENOUGH)
+@dataclass(frozen=True, eq=False)
+class _Sampler:
+    """Answers groups of unknown nodes by particles."""
+
+    cases: EvidenceRows
+    n: int
+    rng: np.random.Generator
+    method: str
+    deadline: float
+    show: Show
+    @cached_property
+    def reach(self) -> Reach:
+        return Reach.of(self.cases)
+
+    def sample_group(self, group: tuple[int, ...]) -> Particles:
+        """Answer a group; under every class by itself, if a hidden one belongs to it."""
+        cases, hidden = self.cases, self.cases.unknown_class
+        if hidden not in group or len(group) == 1:
+            return self._sample(Target.of(cases, group))
+        rest, found = tuple(k for k in group if k != hidden), []
+        for given in cases.by_class():
+            log_evidence = given.log_density(hidden, given.known.T)
+            for k in cases.children[hidden]:  # of which nothing else is unknown, so that particles do not weigh
+                if cases.relevant[0, k] and not {k, *cases.parents[k]} & set(rest):
+                    log_evidence += (given.log_mass if given.ends[0, k] else given.log_density)(
+                        k, given.known.T
+                    )
+            part = self._sample(Target.of(given, rest))
+            part.states[hidden] = given.known[0, hidden]
+            found.append(replace(part, log_evidence=part.log_evidence + log_evidence))
+        return particles.mix(found)
+
+    def _sample(self, part: Target) -> Particles:
+        """Answer a group by forward samples, and by tempering where these are worth little."""
+        n, rng, method = max(self.n, FEWEST_MOVED), self.rng, self.method
+        found = sample_by_weighting(part, n, rng)
+        if method == "auto" and found.effective[0] < ENOUGH * n:
+            part = part.without_lines()
+            found = particles.weigh(part, found.states, rng) if part.blocks else found
+        if method == "auto" and particles.is_surprising(part, found) and not self.reach.is_out:
+            more = particles.concatenate(found, sample_by_weighting(part, EXPLORED * n, rng))
+            found = more if more.effective[0] < ENOUGH * more.log_weights.shape[1] else found
+        there = found.log_weights.shape[1]
+        worth = found.effective[0] / there
+        if method == "weighting" or (method != "smc" and worth >= ENOUGH * n / there):
+            return found
+        if method != "smc" and worth >= (WORTH_MORE_SLOW if part.slow_regions else WORTH_MORE):
+            further = sample_by_weighting(part, math.ceil(MARGIN * ENOUGH / worth * n) - there, rng)
+            found = particles.concatenate(found, further)
+            there = found.log_weights.shape[1]
+            if found.effective[0] >= 0.5 * ENOUGH * n:  # and not much less than it looked like
+                return found
+        begun, steps = part.with_references(found.states), count(1)
+        start = sample_by_weighting(begun, there, rng) if begun.references else found
+        if self.reach.is_out:
+            start, n = replace(start, states=start.states[:, :, :FEW_FAR]), min(n, FEW_FAR)
+
+        def is_over() -> bool:
+            self.show(f"asking the network: step {next(steps)}")
+            return time.monotonic() > self.deadline
+
+        return particles.sample_by_tempering(begun, start.states, rng, n=n, share=ENOUGH, is_over=is_over)
 
 
 def _combine(
@@ -486,10 +567,11 @@ def _combine(
     """
     if len(found) == 1:
         ((group, part),) = found.items()
-        values = np.repeat(cases.known.T, part.log_weights.shape[1], axis=1)
-        values[list(group)] = part.states[list(group), 0]
         weights = np.exp(part.log_weights[0] - part.log_weights[0].max())
-        return values, weights / weights.sum()
+        kept = np.flatnonzero(weights > NEGLIGIBLE)
+        values = np.repeat(cases.known.T, len(kept), axis=1)
+        values[list(group)] = part.states[np.ix_(group, [0], kept)][:, 0]
+        return values, weights[kept] / weights[kept].sum()
     values = np.repeat(cases.known.T, n, axis=1)
     for group, part in found.items():
         values[list(group)] = part.states[list(group), 0][:, particles.resample(part.log_weights, n, rng)[0]]
@@ -518,14 +600,33 @@ def split_by_method(
     return found, [group for group in groups if not found.solved.issuperset(group)]
 
 
-def _warn_of_far_values(cases: EvidenceRows, values: FloatArray) -> None:
-    """Warn of what is known if the network finds it far less likely than any row it was learned from."""
+def _warn_of_few_draws(effective: float, error: float, sampler: _Sampler) -> None:
+    remedy = f"Ask for more draws ({argument('n')}), or check the evidence for values outside the data."
+    if time.monotonic() > sampler.deadline:
+        remedy = f"The time was up: allow more ({argument('max_seconds')})."
+    elif sampler.reach.is_out:
+        remedy = sampler.reach.in_words
+    warnings.warn(
+        SpbnWarning(
+            f"the answer rests on only {effective:.0f} independent draws, and the error of its log-evidence "
+            f"is {error:.2g}: what is known is far from what the network expects. {remedy}"
+        ),
+        stacklevel=4,
+    )
+
+
+def _warn_of_far_values(cases: EvidenceRows, values: FloatArray, weights: FloatArray) -> None:
+    """Warn of what is known if it is far less likely than any row that the network was learned from.
+
+    Half of the draws decide, so that one that has just found where it is likely does not hide all others.
+    """
     typical = cases.network.record.typical
     for k, node in enumerate(cases.nodes):
         is_known = not cases.unknown[0, k] or node in cases.regions
         if node in typical and node not in cases.fixed and is_known:
-            best = float((cases.log_density(k, values) + cases.log_slopes(k, values[k])).max())
-            if best < typical[node] - FAR_BELOW:
+            logs = cases.log_density(k, values) + cases.log_slopes(k, values[k])
+            best = float(np.quantile(logs, 0.5, weights=weights, method="inverted_cdf"))
+            if best < typical[node] - particles.UNUSUAL:
                 what = "interval" if node in cases.regions else "value"
                 warnings.warn(
                     f"the {what} of {node!r} is far outside what the network was learned from: its "

@@ -36,7 +36,7 @@ from spbn.kernels.inner_loop import BLOCK, TILE, TO_BASE_2, add_block, adder, wo
 from spbn.kernels.multiscale import SCALES, SPARSE, WIDE_TO_BASE_2
 from spbn.kernels.spectral import DIMENSIONS
 from spbn.numerics.gaussian import log_mass as log_mass_of
-from spbn.numerics.gaussian import mass as mass_of
+from spbn.numerics.gaussian import quick_mass
 from spbn.numerics.moments import centre_of
 
 #: Below this log-density of the parents, the difference of two log-densities loses
@@ -48,7 +48,7 @@ PAIRS_TOGETHER = 1e7  # beyond which other engines make up for two passes over t
 #: Kernels are left out if their squared distance exceeds that of the nearest by so much that their weight is
 #: below 1e-18; and, of the probability of an interval, those that lie so many standard deviations outside,
 #: unless that probability is small itself.
-TOO_FAR, OUTSIDE, LEAST_SHARE = 83.0, 8.5, 1e-4
+TOO_FAR, OUTSIDE, LEAST_SHARE = 83.0, 8.5, 1e-8
 CALLS_A_THREAD = 4  # so that the others do not wait long for one that is held up
 
 
@@ -376,7 +376,7 @@ def _choose_between(
             low, high = queries[child, i] - train[child, j], highs[i] - train[child, j]
             weights += weight
             if low < OUTSIDE and high > -OUTSIDE:
-                shares[j] = weight * mass_of(low, high)
+                shares[j] = weight * quick_mass(low, high)
                 total += shares[j]
         greatest = 0.0
         if total < LEAST_SHARE * weights:  # far out, where what was left out counts

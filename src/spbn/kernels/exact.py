@@ -24,6 +24,7 @@ from spbn.kernels.estimates import Estimate, Spans
 from spbn.kernels.inner_loop import BLOCK, TILE, TO_BASE_2, add_block, adder, workspace
 
 UNDERFLOW = 2.0**-900  # below this a sum may consist of clipped terms
+NEGLIGIBLE = 90.0  # powers of two, below the greatest term of a sum: it has no digits for what is smaller
 PAIRS_A_CALL = 2e7  # some 0.01 s: how long an interrupt may have to wait
 FEWEST_PAIRS = 2e5  # some 0.1 ms: waking up a thread for less does not pay
 CALLS_A_THREAD = 4  # so that the others do not wait long for one that is held up
@@ -204,6 +205,7 @@ def whiten(
 def _add_up_far(job: Job, first: int, end: int, work: FloatArray, out: FloatArray) -> None:
     """Replace infinite values: all terms of the sum underflow, so factor out the greatest one first."""
     train, queries, whiteners, offsets, _, tiles = job
+    squares = np.empty(train.shape[1])
     for t in range(first, end):
         tile, whitener = tiles[t], whiteners[tiles[t, 1]]
         for i in range(tile[2], tile[3]):
@@ -212,15 +214,16 @@ def _add_up_far(job: Job, first: int, end: int, work: FloatArray, out: FloatArra
             nearest = np.inf
             for part in range(4, 8, 2):
                 for j in range(tile[part], tile[part + 1]):
-                    nearest = min(nearest, _squared_distance(train, queries, tile, whitener, i, j))
+                    squares[j] = _squared_distance(train, queries, tile, whitener, i, j)
+                    nearest = min(nearest, squares[j])
             if nearest == np.inf:
                 out[tile[0], 0, i] = -np.inf
                 continue
             total = 0.0
             for part in range(4, 8, 2):
                 for j in range(tile[part], tile[part + 1]):
-                    square = _squared_distance(train, queries, tile, whitener, i, j)
-                    total += math.exp(LOG_2 * (nearest - square))
+                    if squares[j] - nearest < NEGLIGIBLE:
+                        total += math.exp(LOG_2 * (nearest - squares[j]))
             out[tile[0], 0, i] = math.log(total) - LOG_2 * nearest + offsets[tile[1], 0]
 
 

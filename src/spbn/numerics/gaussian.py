@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spbn._base.arrays import LOG_2PI, BoolArray, FloatArray, IntArray
+from spbn._base.arrays import LOG_2PI, BoolArray, FloatArray, IntArray, frozen
 from spbn._base.jit import compiled
 
 #: Smallest share of a variable's variance that the variables before it must leave unexplained.
@@ -115,6 +115,35 @@ def mass(low: float, high: float) -> float:
     if not high > -FARTHEST:
         return 0.0
     return 0.5 * (math.erfc(-high * math.sqrt(0.5)) - math.erfc(-low * math.sqrt(0.5)))
+
+
+STEPS, REACH = 64, 9.0  # of the tables below: a 1 has so many, and they go so far to the left
+_KNOTS = np.arange(-REACH * STEPS, 1.0) / STEPS
+_BELOW = frozen(np.array([0.5 * math.erfc(-z * math.sqrt(0.5)) for z in _KNOTS]))
+_DENSITY = frozen(np.exp(-0.5 * _KNOTS**2) / math.sqrt(2.0 * math.pi))
+
+
+@compiled()
+def quick_mass(low: float, high: float) -> float:
+    """Return P(low ≤ Z ≤ high) of a standard normal Z by tables, to nine digits; 0 beyond `REACH`."""
+    if low > 0.0:
+        low, high = -high, -low
+    if high <= 0.0:
+        return _left(high) - _left(low)
+    return 1.0 - _left(low) - _left(-high)
+
+
+@compiled()
+def _left(z: float) -> float:
+    """Return P(Z ≤ z) for z ≤ 0, by Taylor's series around the nearest knot."""
+    if z <= -REACH:
+        return 0.0
+    place = int((z + REACH) * STEPS + 0.5)
+    knot = place / STEPS - REACH
+    d, square = z - knot, knot * knot
+    series = d * (square * (square - 6.0) + 3.0) / 120.0 - knot * (square - 3.0) / 24.0
+    series = ((series * d + (square - 1.0) / 6.0) * d - 0.5 * knot) * d + 1.0
+    return float(_BELOW[place] + _DENSITY[place] * d * series)
 
 
 @compiled()

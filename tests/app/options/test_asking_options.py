@@ -272,6 +272,27 @@ def test_query_n(run):
     assert run("query", "m.spbn", "-n", 0)[2] == "spbn: -n must be 1 or more. Got 0.\n"
 
 
+@pytest.mark.filterwarnings("always:the answer rests on only")
+@option("query", "--max-seconds")
+def test_query_max_seconds(run):
+    structure = spbn.Structure("abc", [("a", "c"), ("b", "c")], "ckde")
+    spbn.BayesianNetwork.fit(structure, FRAME[["a", "b", "c"]]).save("kernels.spbn")
+    far = FRAME["c"].mean() + 4.0 * FRAME["c"].std()
+    arguments = ("query", "kernels.spbn", "--given", f"c={far}", "-n", 500, "--json")
+    documents = {}
+    for limit in (0, 1000):
+        code, out, err = run(*arguments, "--max-seconds", limit)
+        assert code == 0
+        documents[limit] = json.loads(out)
+        assert ("allow more (--max-seconds)" in err) == (limit == 0)
+    network = spbn.BayesianNetwork.load("kernels.spbn")
+    assert documents[1000]["log_evidence"] == network.query({"c": far}, n=500).log_evidence
+    assert documents[0]["log_evidence"] == network.query({"c": far}, n=500, max_seconds=0).log_evidence
+    assert documents[0]["log_evidence"] != documents[1000]["log_evidence"]
+    code, _, err = run(*arguments, "--max-seconds", -1)
+    assert (code, err) == (2, "spbn: --max-seconds must be a number, 0 or more. Got -1.0.\n")
+
+
 @option("query", "--seed")
 def test_query_seed(run):
     network = spbn.learn(FRAME)
