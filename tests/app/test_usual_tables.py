@@ -101,7 +101,7 @@ READ = {
     "an index": (
         table(first(lambda i, x: f"{i},{x}"), names=",a,b,c"),
         [],
-        "the first column of t.csv has no name and counts the rows, as pandas writes its index: it is left out",
+        "has no name and counts the rows, as pandas writes its index: it is left out",
     ),
     "numbers of rows": (table(first(lambda i, x: f"{i + 1},{x}"), names="id,a,b,c"), [], "use --drop id"),
     "a code for missing": (

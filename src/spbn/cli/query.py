@@ -16,7 +16,6 @@ from spbn.cli import inputs, options
 from spbn.cli.command import FILE, Answer, argument, command, count, note, objects, say, say_lines, shown
 from spbn.cli.sources import STANDARD, Source, ending
 from spbn.errors import ArgumentError, DataError, ModelFileError, quoted
-from spbn.tables.readings import source_of
 
 if TYPE_CHECKING:
     from spbn.inference import Posterior
@@ -188,6 +187,7 @@ def predict(
     [dim]spbn predict wine.spbn new.csv --target proline --out predictions.csv[/]
     """
     from spbn.cli.files import column_names, read_table
+    from spbn.tables.readings import source_of
 
     inputs.require_targets(tables=[out], inputs=[model, data])
     network = inputs.load_model(model)

@@ -353,17 +353,18 @@ def title_rows(source: Source) -> int:
     with source.opened() as stream:
         lines = list(islice(stream, 4 * LOOKED_AT))
     usual = SEPARATORS[source.kind]
+    found = []  # lines to skip, and the fields of those below, for marks that may be right
     for mark in (source.sep,) if source.sep is not None else (usual, *MARKS.replace(usual, "")):
         with suppress(csv.Error):
             reader = csv.reader(lines, delimiter=mark)
             rows = [(reader.line_num, row) for row in reader if any(field.strip() for field in row)]
             widths = [len(row) for _, row in rows]
             most = max(widths, default=0)
-            first = next((k for k in range(len(widths)) if set(widths[k:]) == {most}), 0)
+            first = next((k for k in range(len(widths)) if set(widths[k:]) == {most}), MOST_TITLES + 1)
             # The names are the first line, all of whose fields are there, or all but one for the index.
-            if most > 1 and 0 < first <= MOST_TITLES and sum(map(bool, rows[first][1])) >= most - 1:
-                return rows[first - 1][0]
-    return 0
+            if most > 1 and first <= MOST_TITLES and sum(map(bool, rows[first][1])) >= most - 1:
+                found.append((rows[first - 1][0] if first else 0, -most))
+    return min(found, default=(0, 0))[0]
 
 
 def require_extent(source: Source) -> None:

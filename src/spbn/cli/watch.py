@@ -23,7 +23,6 @@ from spbn.cli import inputs, options
 from spbn.cli.command import command, complain, note, plain
 from spbn.cli.sources import EXCEL, GZIP, PARQUET, Source
 from spbn.errors import ArgumentError, DataError, SpbnError, quoted
-from spbn.tables.readings import source_of
 
 if TYPE_CHECKING:
     from spbn.monitoring import Monitor, MonitorResult
@@ -475,10 +474,14 @@ class RowReader:
 
     def _field(self, variable: Variable, found: Mapping[str, Any]) -> Any:
         """Return what a row has for a variable; None if nothing."""
+        from spbn.tables.readings import source_of
+
         source = source_of(variable.reading, variable.name, found)
         return None if source is None else found[source]
 
     def _tell(self, number: int, there: Mapping[str, Any] | Sequence[str]) -> None:
+        from spbn.tables.readings import source_of
+
         new = [
             v.name
             for v in self._variables

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,9 +35,9 @@ from spbn.tables.readings import (
     Order,
     Preparation,
     Reading,
+    as_column,
     hours_of,
     moment,
-    prepared_frame,
     raw_values,
 )
 from spbn.tables.table import Table, copied_columns
@@ -53,9 +54,12 @@ FAR_GAP = 5.0  # interquartile ranges between far values and all others
 LEVEL_OF_PARTS = 1e-3  # of the tests of whether a month, weekday or hour matters
 PART_DAYS = {"month": 540, "weekday": 21, "hour": 3}  # that dates must span for a part of them to be told
 MOST_TESTED = 20_000  # rows
+LOOKED_AT = 200  # different values, before all are
 
 _INDEX = re.compile(r"|unnamed: ?0|index|level_0|row ?names?|x")
-_ID = re.compile(r"(.*[\W_])?(ids?|uuid|guid|no|nr|number|index|idx|key|zip|zipcode|postcode|rownames)")
+_ID = re.compile(
+    r"(.*[\W_])?(ids?|uuid|guid|no|nr|number|index|idx|key|zip|(zip|post|postal)[ _]?code|rownames)"
+)
 _TIMES = re.compile(r"(.*[\W_])?(years?|yr|jahr|date|time|day|month|quarter|week|t|period)([\W_].*)?")
 _CODES = re.compile(
     r"(.*[\W_])?(class|type|kind|cat|category|group|cluster|code|label|target|region|zone|sex|gender|species"
@@ -100,6 +104,7 @@ REASONS = {
     "empty": "there is nothing to learn from",
     "sparse": "there is little to learn from, and rows are worth more than such a column",
     "constant": "it is the same everywhere, which leaves nothing to learn",
+    "same": "one says all that the other says",
     "copy": "one says all that the other says",
     "name": "it tells the rows apart, and says nothing about them",
     "id": "it tells the rows apart, and says nothing about them",
@@ -182,6 +187,7 @@ class _Column:
     values: Any  # as an array
     readings: dict[str, Reading] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
+    read_before: dict[str, FloatArray] = field(default_factory=dict)  # dates, which take a while
 
     def find(self, kind: str, evidence: str, remedy: str) -> None:
         self.findings.append(found(self.name, kind, evidence, remedy))
@@ -243,7 +249,8 @@ def prepare(
             f"no column is left to learn from: {'; '.join(f'{f.column!r} ({f.evidence})' for f in findings)}."
         )
     readings = {name: reading for column in columns for name, reading in column.readings.items()}
-    frame = prepared_frame(data, readings)
+    index = data.index if nw.dependencies.is_pandas_dataframe(data) else None
+    frame = pd.DataFrame({n: as_column(r, prepared[n]) for n, r in readings.items()}, index)
     there = frame.notna().to_numpy()
     some = there.any(axis=1)
     frame, whole = frame.iloc[np.flatnonzero(some)], int(there.all(axis=1).sum())
@@ -303,12 +310,14 @@ def _is_length(value: object) -> bool:
 
 
 def _holds(values: Any, is_one: Callable[[Any], bool]) -> bool:
-    there = [value for value in values.tolist() if not _is_missing(value)] if values.dtype.kind == "O" else []
+    there = _there(values) if values.dtype.kind == "O" else []
     return bool(there) and all(map(is_one, there))
 
 
-def _is_missing(value: Any) -> bool:
-    return value is None or value is pd.NaT or value is pd.NA or (isinstance(value, float) and value != value)
+def _there(values: Any) -> list[Any]:
+    """Return the values that are not missing."""
+    found: list[Any] = values[pd.notna(values)].tolist()
+    return found
 
 
 # Numbers
@@ -400,8 +409,10 @@ def _find_far(it: _Column, finite: FloatArray) -> None:
     most = min(max(3, int(FEW_FAR * len(ordered))), len(ordered) // 4)
     for end, sign in ((ordered[::-1][: most + 1], 1.0), (ordered[: most + 1], -1.0)):
         gaps = sign * (end[:-1] - end[1:])
-        if high > low and (gaps > FAR_GAP * (high - low)).any():
-            count = int(np.flatnonzero(gaps > FAR_GAP * (high - low))[-1]) + 1
+        rest = np.abs(end[1:] - ordered[0 if sign > 0 else -1])  # how far the others reach
+        wide = gaps > np.maximum(FAR_GAP * (high - low), 0.5 * rest)
+        if high > low and wide.any():
+            count = int(np.flatnonzero(wide)[-1]) + 1
             which = f"{end[0]:g}" if count == 1 else f"{count} values up to {end[0]:g}"
             which = which if sign > 0 or count == 1 else f"{count} values down to {end[0]:g}"
             it.find("far", f"{which}, far from all others", "left as it is: look at it")
@@ -409,18 +420,14 @@ def _find_far(it: _Column, finite: FloatArray) -> None:
 
 def missing_codes_of(column: FloatArray) -> list[float]:
     """Return the numbers of nines, such as -999, far from all others: they may mean "missing"."""
-    codes: list[float] = []
     distinct = np.unique(column)
-    changed = len(column) >= FEWEST_ROWS
-    while changed and len(distinct) > 2:
-        changed = False
-        for end, others in ((distinct[-1], distinct[:-1]), (distinct[0], distinct[1:])):
-            extent = float(others[-1] - others[0])
-            if _has_nines_only(end) and float(np.abs(others - end).min()) > extent > 0.0:
-                codes.append(float(end))
-                distinct, changed = others, True
-                break
-    return sorted(codes)
+    nines = np.array([_has_nines_only(number) for number in distinct], dtype=np.bool_)
+    others = distinct[~nines]
+    if len(column) < FEWEST_ROWS or len(others) < 2:
+        return []
+    extent = others[-1] - others[0]
+    far = [code for code in distinct[nines] if np.abs(others - code).min() > extent]
+    return [float(code) for code in far]
 
 
 def _has_nines_only(number: float) -> bool:
@@ -433,7 +440,7 @@ def _has_nines_only(number: float) -> bool:
 
 def _look_at_text(it: _Column, place: int, codes: tuple[str, ...], decimal: str | None) -> None:
     """Decide how text is read: as dates, numbers or levels; or leave it out, if it names the rows."""
-    there = [value for value in it.values.tolist() if not _is_missing(value)]
+    there = _there(it.values)
     other = next((v for v in there if isinstance(v, list | dict | tuple | set)), None)
     if other is not None:
         it.leave_out("name", f"values of type {type(other).__name__}")
@@ -458,8 +465,10 @@ def _look_at_text(it: _Column, place: int, codes: tuple[str, ...], decimal: str 
             shown = f"{quoted(words[:MOST_WORDS])} among numbers"
             it.find("word", shown, f"{quoted(words)} taken for missing")
         reading = replace(_PLAIN, source=it.name, missing=(*codes, *words), **how)
-        before = len(it.findings)
-        _look_at_numbers(it, place, reading.column(it.values), (*codes, *words), **how)
+        before, column = len(it.findings), reading.column(it.values)
+        _look_at_numbers(it, place, column, (*codes, *words), **how)
+        if it.readings.get(it.name) == reading:
+            it.read_before[it.name] = column
         if before <= len(it.findings) and it.readings:
             _say_format(it, how, before)
         return
@@ -491,6 +500,8 @@ def number_format(
 
     Numbers with a unit of which there are few different ones are sizes, rather, and those are levels.
     """
+    if not _mostly(texts, _DRESSED.fullmatch):
+        return None
     matches = {text: m for text in texts if (m := _DRESSED.fullmatch(text))}
     words = [text for text in texts if text not in matches]
     number = sum(texts[text] for text in matches)
@@ -509,6 +520,12 @@ def number_format(
     reading = replace(_PLAIN, **how)
     words += [text for text in matches if reading.parse(text) is None]
     return (how, words) if len(words) <= MOST_WORDS else None
+
+
+def _mostly(texts: Iterable[Any], is_one: Callable[[Any], object]) -> bool:
+    """Tell whether some of the different values, far less than all, are mostly of one kind."""
+    some = list(islice(texts, LOOKED_AT))
+    return sum(is_one(text) is not None for text in some) >= MOSTLY * len(some) - MOST_WORDS
 
 
 _PLAIN = Reading(source="")
@@ -605,20 +622,22 @@ def _ordered(levels: Sequence[str]) -> tuple[str, ...]:
 def _look_at_dates(it: _Column, texts: Mapping[Any, int], codes: tuple[str, ...]) -> bool:
     """Read dates or times; return whether they are some."""
     total = sum(texts.values())
-    hours = [text for text in texts if hours_of(text) is not None]
+    hours = {text for text in texts if hours_of(text) is not None} if _mostly(texts, hours_of) else set()
     if hours and len(texts) - len(hours) <= MOST_WORDS and sum(texts[t] for t in hours) >= MOSTLY * total:
         words = [str(text) for text in texts if text not in hours]
         it.read("hours", f"{it.name}_hours", missing=(*codes, *words))
-        it.find("date", f"times of day, such as {hours[0]!s}", "read as hours")
+        it.find("date", f"times of day, such as {next(iter(texts))!s}", "read as hours")
         return True
     order = _order_of(texts)
-    dates = [text for text in texts if moment(text, order) is not None]
+    if not _mostly(texts, lambda text: moment(text, order)):
+        return False
+    dates = {text for text in texts if moment(text, order) is not None}
     if not dates or len(texts) - len(dates) > MOST_WORDS or sum(texts[t] for t in dates) < MOSTLY * total:
         return False
     words = [str(text) for text in texts if text not in dates]
     if words:
         it.find("word", f"{quoted(words)} among dates", f"{quoted(words)} taken for missing")
-    _read_dates(it, (*codes, *words), order, f"dates, such as {dates[0]!s}")
+    _read_dates(it, (*codes, *words), order, f"dates, such as {next(t for t in texts if t in dates)!s}")
     return True
 
 
@@ -642,6 +661,7 @@ def _read_dates(it: _Column, codes: tuple[str, ...], order: Order, what: str) ->
     finite = days[np.isfinite(days)]
     origin = int(np.floor(finite.min())) if len(finite) else 0
     it.read("days", f"{it.name}_days", order=order, origin=origin, missing=codes)
+    it.read_before[f"{it.name}_days"] = days - origin
     it.find("date", what, f"read as days since {np.datetime64(origin, 'D')}")
 
 
@@ -663,9 +683,9 @@ def _parts_that_matter(columns: Sequence[_Column], prepared: dict[str, Any]) -> 
             reading = replace(dated, kind=part, origin=0)  # type: ignore[arg-type]
             if np.nanmax(days) - np.nanmin(days) < least or (part == "hour" and _are_midnights(days)):
                 continue
-            values = reading.column(column.values)
-            if len({value for value in values if value is not None}) > 1 and _matters(values, days, others):
-                column.readings[f"{column.name}_{part}"], prepared[f"{column.name}_{part}"] = reading, values
+            name, step = f"{column.name}_{part}", -(-len(days) // MOST_TESTED)
+            if _matters(reading.column(column.values[::step]), days[::step], others, step):
+                column.readings[name], prepared[name] = reading, reading.column(column.values)
                 added.append(part)
         if added:
             k = next(k for k, finding in enumerate(column.findings) if finding.kind == "date")
@@ -678,13 +698,11 @@ def _are_midnights(days: FloatArray) -> bool:
     return bool((finite == np.floor(finite)).all())
 
 
-def _matters(part: Any, days: FloatArray, others: Mapping[str, Any]) -> bool:
+def _matters(part: Any, when: FloatArray, others: Mapping[str, Any], step: int) -> bool:
     """Tell whether some other column depends on a part of a date, by tests on ranks or counts."""
     from scipy.stats import chi2_contingency, kruskal, rankdata
 
-    step = -(-len(part) // MOST_TESTED)
-    codes = pd.factorize(part[::step], use_na_sentinel=True)[0]
-    when = days[::step]
+    codes = pd.factorize(part, use_na_sentinel=True)[0]
     for values in others.values():
         other = values[::step]
         if other.dtype.kind == "O":
@@ -717,7 +735,9 @@ def _matters(part: Any, days: FloatArray, others: Mapping[str, Any]) -> bool:
 
 def _read(columns: Sequence[_Column]) -> dict[str, Any]:
     return {
-        name: reading.column(column.values) for column in columns for name, reading in column.readings.items()
+        name: known if (known := column.read_before.get(name)) is not None else reading.column(column.values)
+        for column in columns
+        for name, reading in column.readings.items()
     }
 
 
@@ -753,7 +773,7 @@ def _find_copies(columns: Sequence[_Column], prepared: dict[str, Any], chosen: S
     for second, first, kind in [*_copied_numbers(prepared), *_copied_levels(prepared)]:
         if first not in prepared or second not in prepared or second in chosen:
             continue
-        by_name[second].leave_out("copy", f"{kind} of {first}")
+        by_name[second].leave_out("copy" if kind.endswith("copy") else "same", f"{kind} of {first}")
         del prepared[second]
 
 
@@ -778,7 +798,7 @@ def _copied_levels(prepared: Mapping[str, Any]) -> Iterator[tuple[str, str, str]
                 yield (
                     name,
                     other.name,
-                    "the same levels, by other names, as those"
+                    "the same categories, by other names, as those"
                     if not np.array_equal(values, prepared[other.name])
                     else "a copy",
                 )

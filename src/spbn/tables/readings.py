@@ -511,13 +511,13 @@ def prepared_frame(data: Any, readings: Mapping[str, Reading | None]) -> pd.Data
         if source_of(reading, name, given) is not None:
             values = columns[name]
             if reading is not None:
-                found[name] = _as_column(reading, values)
+                found[name] = as_column(reading, values)
             else:
                 found[name] = values.to_native() if is_series(values) else values
     return pd.DataFrame(found, index=data.index if nw.dependencies.is_pandas_dataframe(data) else None)
 
 
-def _as_column(reading: Reading, values: Any) -> Any:
+def as_column(reading: Reading, values: Any) -> Any:
     """Return what was read as a column of a frame: numbers, or categories in their order."""
     if not reading.is_level:
         return values
