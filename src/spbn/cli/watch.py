@@ -99,7 +99,7 @@ def watch(
     with nullcontext(sys.stdin.buffer) if rows.is_standard else rows.path.open("rb") as stream:
         try:
             for lines in lines_of(stream, encoding=rows.encoding):
-                printer.take(lines, reader)
+                printer.take([line for line in lines if line.number > (rows.skip_rows or 0)], reader)
                 sys.stdout.flush()
                 if state is not None and time.monotonic() - saved > SAVE_EVERY:
                     monitor.save(state)
