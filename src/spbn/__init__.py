@@ -24,6 +24,7 @@ if "_SPBN_COMPLETE" not in environ:
     from spbn.nodes import NodeType
     from spbn.search import SearchResult
     from spbn.structure import Structure
+    from spbn.tables.preparation import prepare
     from spbn.timeseries.forecast import Forecast
     from spbn.timeseries.learn import learn_dynamic
     from spbn.timeseries.network import DynamicNetwork
@@ -83,5 +84,6 @@ __all__ = [
     "load_scorer",
     "metrics",
     "plots",
+    "prepare",
     "report",
 ]

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Self
@@ -21,6 +22,7 @@ from spbn.nodes.families import Family
 from spbn.record import Record
 from spbn.structure import Structure
 from spbn.tables.reader import as_table
+from spbn.tables.readings import Preparation
 from spbn.tables.table import Table, Variable
 from spbn.transforms import Margins, YeoJohnson
 
@@ -40,6 +42,8 @@ class Joint:
     hidden: str | None
     #: Transforms of the columns; the densities are then those of transformed columns.
     margins: Margins | None
+    #: How its variables are read from tables as people have them; None if columns hold them as they are.
+    preparation: Preparation | None
     #: How it was made.
     record: Record
 
@@ -51,12 +55,14 @@ class Joint:
         margins: Margins | None = None,
         record: Record | None = None,
         hidden: str | None = None,
+        preparation: Preparation | None = None,
         search: Any = None,
         type_search: Any = None,
     ) -> None:
         self.structure = structure
         self.hidden = hidden
-        every = _checked_variables(structure, cpds)
+        self.preparation = preparation
+        every = _with_readings(_checked_variables(structure, cpds), preparation)
         self.variables = tuple(variable for variable in every if variable.name != hidden)
         self.all_variables = (*self.variables, *(v for v in every if v.name == hidden))
         if hidden is not None:
@@ -85,10 +91,22 @@ class Joint:
         """The fitted density of every node."""
         return MappingProxyType(self._cpds)
 
-    def replace(self, *, cpds: Mapping[str, CPD] | None = None, record: Record | None = None) -> Self:
-        """Return the same network with other densities of its nodes, or with another record."""
-        cpds, record = self._cpds if cpds is None else cpds, self.record if record is None else record
-        return type(self)(self.structure, cpds, margins=self.margins, record=record, hidden=self.hidden)
+    def replace(
+        self,
+        *,
+        cpds: Mapping[str, CPD] | None = None,
+        record: Record | None = None,
+        preparation: Preparation | None = None,
+    ) -> Self:
+        """Return the same network with other densities, another record or another preparation."""
+        return type(self)(
+            self.structure,
+            self._cpds if cpds is None else cpds,
+            margins=self.margins,
+            record=self.record if record is None else record,
+            hidden=self.hidden,
+            preparation=self.preparation if preparation is None else preparation,
+        )
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -428,6 +446,18 @@ def _checked_variables(structure: Structure, cpds: Mapping[str, CPD]) -> tuple[V
         if not cpd.type.admits(variable, parents):
             raise GraphError(refusal(cpd.type, variable, parents))
     return variables
+
+
+def _with_readings(variables: tuple[Variable, ...], preparation: Preparation | None) -> tuple[Variable, ...]:
+    """Return variables that know how they are read; refuse a preparation of something else."""
+    if preparation is None:
+        return variables
+    readings = preparation.readings
+    known = {variable.name: variable.is_discrete for variable in variables}
+    wrong = [name for name, reading in readings.items() if known.get(name) is not reading.is_level]
+    if wrong:
+        raise GraphError(f"the preparation is that of other variables: {quoted(wrong)}.")
+    return tuple(replace(variable, reading=readings.get(variable.name)) for variable in variables)
 
 
 def _require_hidden(structure: Structure, cpds: Mapping[str, CPD], hidden: str) -> None:

@@ -32,6 +32,7 @@ from spbn.rows.store import FitSettings
 from spbn.search import PCResult, SearchResult, records
 from spbn.structure import Structure
 from spbn.tables.reader import Missing, as_table, by_row, frame_like
+from spbn.tables.readings import Preparation
 from spbn.tables.rows import RowBuffer
 from spbn.tables.table import Variable, require_variation
 
@@ -462,6 +463,8 @@ class BayesianNetwork(Joint, Network):
             "cpds": [io.cpd_to_record(self.cpds[node], arrays) for node in self.nodes],
             "record": to_plain(self.record),
         }
+        if self.preparation is not None:
+            record["preparation"] = self.preparation.to_plain()
         if self.margins is not None:
             continuous = [variable.name for variable in self.variables if not variable.is_discrete]
             record["margins"] = transforms.to_plain(self.margins, continuous)
@@ -503,13 +506,19 @@ class BayesianNetwork(Joint, Network):
         made = Record(**searches) if version == 1 else from_plain(document.get("record"), **searches)
         if not set(made.open_directions or ()) <= set(arcs):
             refuse("its record of learning has open directions that are not arcs of the network.")
+        written = document.get("preparation")
+        known: dict[str, Any] = {
+            "record": made,
+            "hidden": hidden,
+            "preparation": None if written is None else Preparation.from_plain(written),
+        }
         try:
-            network = cls(Structure(nodes, arcs, types, inputs=inputs), cpds, record=made, hidden=hidden)
+            network = cls(Structure(nodes, arcs, types, inputs=inputs), cpds, **known)
             if "margins" not in document:
                 return network
             continuous = [variable.name for variable in network.variables if not variable.is_discrete]
             margins = transforms.from_plain(document["margins"], continuous)
-            return cls(network.structure, cpds, margins=margins, record=made, hidden=hidden)
+            return cls(network.structure, cpds, margins=margins, **known)
         except ModelFileError:
             raise
         except SpbnError as error:

@@ -185,7 +185,7 @@ def binary():
         (b'a,b,c\n1,2,"x\ny"\n', "column 'c' holds text.* in row 1 \\(line 3\\)"),
         (b"a,b\n1,2\n,2\n3,\n4,inf\n", "1 value is missing or infinite in column 'a', in row 2 \\(line 3\\)"),
         (b"a,b\n1,2\n2,\n3,\n4,inf\n", "3 values .* 'b', the first in row 2 \\(line 3\\). .* --missing drop"),
-        (b",a\n0,1\n1,2\n", """column 1 has no name.* --drop '""'"""),
+        (b",a\n5,1\n1,2\n", """column 1 has no name.* --drop '""'"""),
         (b"a,b,\n1,2,\n3,4,\n", "column 3 has no name"),
         (b"a;b\n1,5;2\n1,6;3;4\n", "separated by ';', use --sep ';'"),
         (b"caf\xe9,b\n1,2\n", "UTF-8: line 1 .*0xe9.* reads 'caf\xe9,b'.* use --encoding cp1252"),

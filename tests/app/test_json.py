@@ -73,6 +73,14 @@ def _learn(asked):
     assert found["files"] == {"out": "out.spbn", "report": "r.html"}
 
 
+def _check(asked):
+    found = asked("check", "kinds.csv", "--na", "-999")
+    prepared = spbn.prepare(pd.read_csv("kinds.csv"), na=[-999])
+    assert [finding["column"] for finding in found["findings"]] == [f.column for f in prepared.findings]
+    assert found["columns"] == list(prepared.frame)
+    assert found["rows"] == len(prepared.frame)
+
+
 def _show(asked):
     network = spbn.learn(MIXED, model="blend", max_parents=1)
     network.save("mixed.spbn")

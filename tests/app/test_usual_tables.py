@@ -67,8 +67,8 @@ REFUSED = {
     "#N/A": (table(once("#N/A")), r"1 value is missing .* 'a', in row 4 \(line 5\).*--missing drop"),
     "a row too short": (table(below="1,2\n"), r"missing .* column 'c', in row 41 \(line 42\)"),
     "a row too long": (table(below="1,2,3,4\n"), "line 42 has 4 fields, and those above have 3. Take out"),
-    "an index": (
-        table(first(lambda i, x: f"{i},{x}"), names=",a,b,c"),
+    "a column without a name": (
+        table(first(lambda i, x: f"{7 * i % 11},{x}"), names=",a,b,c"),
         """column 1 has no name.* --drop '""'. \\(pandas""",
     ),
     "commas at the end": (
@@ -98,6 +98,11 @@ READ = {
     "spaces around names": (table(names=" a , b , c "), [], ""),
     "yes and no": (table(first(lambda i, x: f"{'yes' if i % 2 else 'no'},{x}"), names="ok,a,b,c"), [], ""),
     "old line ends": (table().replace("\n", "\r"), [], ""),
+    "an index": (
+        table(first(lambda i, x: f"{i},{x}"), names=",a,b,c"),
+        [],
+        "has no name and counts the rows, as pandas writes its index: it is left out",
+    ),
     "numbers of rows": (table(first(lambda i, x: f"{i + 1},{x}"), names="id,a,b,c"), [], "use --drop id"),
     "a code for missing": (
         table(once("-999")),

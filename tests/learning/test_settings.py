@@ -21,7 +21,7 @@ from spbn.nodes.base import NodeType
 from spbn.sklearn.estimators import SPBNClassifier, SPBNDensity
 
 DATA = spbn.datasets.synthetic(60, seed=0)
-HOW_IT_RUNS = {"progress", "checkpoint", "client"}
+HOW_IT_RUNS = {"progress", "checkpoint", "client", "prepare"}
 
 #: Valid values of arguments that do not depend on each other.
 VALUES = st.fixed_dictionaries(

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 #: Arguments of other functions than `learn` that have another name here, or that not every command has.
 ARGUMENTS = {
     **{known.name: known.flag for known in OPTIONS.values() if known.flag is not None},
-    **{name: f"--{name}" for name in ("columns", "sep", "decimal", "encoding")},  # of `read_table`
+    **{name: f"--{name}" for name in ("columns", "sep", "decimal", "encoding", "sheet")},  # of `read_table`
+    "skip_rows": "--skip-rows",
     **{name: f"--{name}" for name in ("lags", "series", "time", "every")},  # of `learn_dynamic`, `resample`
     **{name: f"--{name}" for name in ("alarm", "drift")},  # of `Monitor`
     **{name: f"--{name}" for name in ("do", "event", "others", "replicates", "tolerance")},
@@ -289,6 +290,10 @@ _WRITTEN = (
         help="Decimal point or comma in the numbers of a text file. Default: detected.",
     ),
     click.Option(["--encoding"], help="Encoding of a text file, such as latin-1 or cp1252. Default: utf-8."),
+    click.Option(
+        ["--skip-rows"], type=int, help="Lines above the names of the columns: titles, comments and the like."
+    ),
+    click.Option(["--sheet"], help="Sheet of an Excel file: its name, or its number. Default: the first."),
 )
 _JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print a JSON document instead of text.")
 

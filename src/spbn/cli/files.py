@@ -1,4 +1,4 @@
-"""Tables in files: CSV, TSV, Parquet and Excel, in and out.
+"""Tables in files: CSV, TSV, JSON lines, Parquet and Excel, in and out.
 
 What cannot be read is refused with one line that says where the trouble is, and so is what pandas would
 change or guess in silence: names that occur twice, rows that are too long, and a separator that seems to be
@@ -8,6 +8,7 @@ another one. Columns hold numbers or categories; one that holds neither is refus
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
@@ -26,6 +27,7 @@ from spbn._base.files import replacing
 from spbn.cli.sources import (
     EXCEL,
     GZIP,
+    JSON_LINES,
     MARKS,
     PARQUET,
     SEPARATORS,
@@ -36,10 +38,12 @@ from spbn.cli.sources import (
     kind_of,
     place,
     require_extent,
+    title_rows,
     with_points,
 )
 from spbn.errors import DataError, PackageError, argument, quoted, setting
 from spbn.tables.columns import (
+    as_text,
     categories,
     known_names,
     level_of,
@@ -48,9 +52,12 @@ from spbn.tables.columns import (
     seems_dressed,
     seems_named,
 )
+from spbn.tables.preparation import code_of, counts_rows
+from spbn.tables.readings import prepared_frame, source_of
 
 if TYPE_CHECKING:
     from spbn._base.arrays import BoolArray
+    from spbn.tables.readings import Reading
     from spbn.tables.table import Variable
 
 MISSING = "?"  # how missing values are written, beside everything that pandas knows
@@ -77,6 +84,7 @@ def read_table(
     sep: str | None = None,
     decimal: str | None = None,
     encoding: str | None = None,
+    na: Sequence[str] = (),
 ) -> pd.DataFrame:
     """Read the columns of a file, those named or all, but none in `drop`: numbers, and categories.
 
@@ -95,6 +103,8 @@ def read_table(
         The columns to read, instead of `columns`: those with levels hold some of these, all others numbers.
     keys
         Columns that come first, as they are written: which series a row belongs to, and when it was.
+    na
+        What stands for missing values, besides.
     sep, decimal, encoding
         The separator between fields of a text file, its decimal point or comma, and its encoding. By default,
         the first two are detected, and the encoding is UTF-8.
@@ -110,12 +120,17 @@ def read_table(
     """
     source = as_source(path, sep=sep, decimal=decimal, encoding=encoding)
     source.require_readable()
+    readings = {v.name: v.reading for v in variables or ()}
+    if any(readings.values()):
+        return _prepared(source, readings, keys)
     levels = {variable.name: variable.levels for variable in variables or () if variable.levels}
     if variables is not None:
         columns = [variable.name for variable in variables]
     discrete = [discrete] if isinstance(discrete, str) else discrete
     everything = _read_frame(source, levels, written=keys)
     frame = _chosen(source, everything, columns, drop if columns is not None else [*drop, *keys])
+    if na:
+        frame = frame.apply(_without, args=(set(map(code_of, na)),))
     frame = with_points(frame, comma_columns(source, frame, but=(*discrete, *levels)))
     if len(frame) == 0:
         raise DataError(f"{source} has column names, but no rows.")
@@ -134,11 +149,38 @@ def read_table(
     return pd.concat([written.set_axis(frame.index), frame], axis=1)
 
 
+def read_raw(source: Source) -> pd.DataFrame:
+    """Read all columns of a file as pandas would, but with rows counted from 1."""
+    source.require_readable()
+    frame = _read_frame(source, {})
+    if len(frame) == 0:
+        raise DataError(f"{source} has column names, but no rows.")
+    names = [f"Unnamed: {place}" if name == "" else str(name) for place, name in enumerate(frame)]
+    return frame.set_axis(names, axis=1).set_axis(pd.RangeIndex(1, len(frame) + 1, name="row"))
+
+
+def _prepared(source: Source, readings: Mapping[str, Reading | None], keys: Sequence[str]) -> pd.DataFrame:
+    """Read variables of a model that knows how."""
+    raw = read_raw(source)
+    absent = [name for name, reading in readings.items() if source_of(reading, name, raw) is None]
+    absent += [key for key in keys if key not in raw]
+    if absent:
+        columns = [getattr(readings.get(name), "source", name) for name in absent]
+        raise DataError(
+            f"{source} lacks the {named(list(dict.fromkeys(columns)), verb=False)}. Its columns are "
+            f"{quoted(map(str, raw))}."
+        )
+    try:
+        return pd.concat([raw[list(keys)], prepared_frame(raw, readings)], axis=1)
+    except DataError as error:
+        raise DataError(f"{source}: {error.message}") from None
+
+
 def column_names(path: str | os.PathLike[str] | Source) -> list[str]:
     """Return the names of all columns of a file; of a text file, only the first line is read for them."""
     source = as_source(path)
     source.require_readable()
-    if source.is_text:
+    if source.is_text and not source.is_json:
         return _header(source)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # they come when the rows are read
@@ -176,6 +218,9 @@ def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
         try:
             if kind == PARQUET:
                 frame.to_parquet(temporary, index=False)
+            elif kind == JSON_LINES:
+                packed = {"method": "gzip", "mtime": 1} if ending(target).lower().endswith(GZIP) else None
+                frame.to_json(temporary, orient="records", lines=True, compression=packed)
             elif kind == EXCEL:
                 _write_excel(frame, temporary)
             else:
@@ -243,6 +288,13 @@ def _chosen(
             raise DataError(
                 f"{argument('drop')} names all columns, which leaves none of {source} to use: drop fewer."
             )
+    if columns is None and frame.columns[0] == "" and counts_rows(frame[""].to_numpy()):
+        warnings.warn(
+            f"the first column of {source} has no name and counts the rows, as pandas writes its index: it "
+            f"is left out.",
+            stacklevel=4,
+        )
+        frame = frame.drop(columns="")
     if "" in frame.columns:
         nameless = names.index("") + 1
         why = (
@@ -261,7 +313,9 @@ def _read_frame(
     source: Source, levels: Mapping[str, Sequence[str]], *, written: Sequence[str] = ()
 ) -> pd.DataFrame:
     """Read all columns of a file; those of a text file that have levels, or are `written`, as text."""
-    if source.is_text:
+    if source.is_json:
+        frame = _read_json_lines(source)
+    elif source.is_text:
         frame = _read_text(source, levels, written)
     else:
         kind = "an Excel" if source.kind == EXCEL else "a Parquet"
@@ -282,24 +336,70 @@ def _read_frame(
 
 
 def _read_excel(source: Source) -> pd.DataFrame:
-    """Read the first sheet; its first row that is not empty has the names."""
+    """Read a sheet, by default the first; its first row that is not empty has the names."""
+    cells = _cells(source)
+    names = ["" if pd.isna(name) else str(name).strip() for name in cells.iloc[0]]
+    _require_distinct(source, names)
+    return cells.iloc[1:].set_axis(names, axis=1).reset_index(drop=True).infer_objects()
+
+
+def _cells(source: Source) -> pd.DataFrame:
+    """Read the cells of a sheet; the index counts its rows from 0."""
     import openpyxl  # noqa: F401  (or an ImportError before anything is read)
 
     require_extent(source)
     with pd.ExcelFile(source.path, engine="openpyxl") as book:
         sheets = [str(name) for name in book.sheet_names]
-        cells = pd.read_excel(book, header=None, dtype=object)
+        sheet = _chosen_sheet(source, sheets)
+        cells = pd.read_excel(book, sheet_name=sheet, header=None, dtype=object, skiprows=source.skip_rows)
     cells = cells.dropna(how="all").dropna(how="all", axis=1)
     if not cells.size:
-        empty = "it is empty" if len(sheets) == 1 else f"its first sheet, {sheets[0]!r}, is empty"
-        raise DataError(f"{source} has no table: {empty}. Move the table to the first sheet.")
-    if len(sheets) > 1:
-        warnings.warn(
-            f"{source} has {len(sheets)} sheets: only the first one, {sheets[0]!r}, is read.", stacklevel=4
+        if len(sheets) == 1:
+            raise DataError(f"{source} has no table: it is empty.")
+        raise DataError(
+            f"{source} has no table: its sheet {sheet!r} is empty. Choose another one with "
+            f"{setting('sheet', ...)}: it has {quoted(sheets)}."
         )
-    names = ["" if pd.isna(name) else str(name).strip() for name in cells.iloc[0]]
-    _require_distinct(source, names)
-    return cells.iloc[1:].set_axis(names, axis=1).reset_index(drop=True).infer_objects()
+    if len(sheets) > 1 and source.sheet is None:
+        warnings.warn(
+            f"{source} has {len(sheets)} sheets: only the first one, {sheet!r}, is read.", stacklevel=5
+        )
+    return cells
+
+
+def _chosen_sheet(source: Source, sheets: Sequence[str]) -> str:
+    """Return the name of the sheet to read: the one that is named, or has the number, or the first."""
+    if source.sheet is None or source.sheet in sheets:
+        return source.sheet or sheets[0]
+    if source.sheet.isdecimal() and 1 <= int(source.sheet) <= len(sheets):
+        return sheets[int(source.sheet) - 1]
+    raise DataError(f"{source} has no sheet {source.sheet!r}. Its sheets are {quoted(sheets)}.")
+
+
+def title_rows_of(source: Source) -> int:
+    """Return how many rows of a file are above the names of its columns."""
+    if source.kind != EXCEL or source.skip_rows is not None:
+        return title_rows(source)
+    cells = _cells(source)
+    widths = cells.notna().sum(axis=1)
+    most = int(widths.max())
+    names = widths.index[widths >= max(most - 1, 2)]  # all columns have names, but perhaps that of the index
+    return int(names[0]) if len(names) and (widths[: names[0] - 1] <= most / 2).all() else 0
+
+
+def _read_json_lines(source: Source) -> pd.DataFrame:
+    """Read a JSON object from every line."""
+    rows = []
+    with source.opened() as stream:
+        for number, line in enumerate(stream, 1):
+            if line.strip():
+                try:
+                    rows.append(json.loads(line))
+                except (ValueError, RecursionError) as error:
+                    raise DataError(f"{source}: line {number} is not a JSON object ({error}).") from None
+                if not isinstance(rows[-1], dict):
+                    raise DataError(f"{source}: line {number} is not a JSON object.")
+    return pd.DataFrame(rows)
 
 
 def _read_text(source: Source, levels: Mapping[str, Sequence[str]], written: Sequence[str]) -> pd.DataFrame:
@@ -532,6 +632,17 @@ def _without_marks(column: pd.Series[Any]) -> pd.Series[Any]:
         return column
     marked = column.map(lambda value: isinstance(value, str) and value.strip() == MISSING)
     return column.mask(marked.astype(bool)) if marked.any() else column
+
+
+def _without(column: pd.Series[Any], codes: Collection[str]) -> pd.Series[Any]:
+    """Take codes for missing values."""
+    if is_numeric_dtype(column):
+        return column.mask(column.isin([float(code) for code in codes if _is_number(code)]))
+    return column.mask(column.map(lambda value: as_text(value).strip() in codes).astype(bool))
+
+
+def _is_number(text: str) -> bool:
+    return pd.notna(pd.to_numeric(text, errors="coerce"))
 
 
 def _numbers(column: pd.Series[Any]) -> pd.Series[Any]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from spbn._base.display import working
 from spbn._base.lazy import pd
 from spbn.cli.command import as_option_value, note, say
-from spbn.cli.sources import STANDARD, Source, kind_of
+from spbn.cli.sources import EXCEL, STANDARD, Source, kind_of
 from spbn.errors import ArgumentError, DataError, ModelFileError, argument, require_plot_packages, setting
 
 if TYPE_CHECKING:
@@ -126,18 +126,19 @@ def training_frame(
     discrete: Sequence[str],
     missing: str,
     *,
-    remedy: str = "",
+    na: Sequence[str] = (),
+    can_impute: bool = False,
 ) -> pd.DataFrame:
     """Read the rows to learn from: complete ones, or all if what is missing is to be imputed.
 
-    Columns of categories, among them those that are named `discrete`, keep the levels of rows left out. The
-    remedy is what else can be done about missing values.
+    Columns of categories, among them those that are named `discrete`, keep the levels of rows left out.
+    `na`: what stands for missing values. `can_impute`: whether these can be imputed.
     """
     from spbn.cli.files import present, read_table, require_complete
     from spbn.tables.columns import named
 
     with busy("reading the table"):
-        frame = read_table(data, columns, drop=drop, discrete=discrete)
+        frame = read_table(data, columns, drop=drop, discrete=discrete, na=na)
     there = present(frame)
     whole = there.min(axis=1)
     if missing == "impute":
@@ -153,8 +154,14 @@ def training_frame(
     if missing == "drop" and not whole.all():
         say(f"{(~whole).sum()} of {len(whole)} rows left out because of missing values", "")
         return with_all_levels(frame, discrete).loc[whole]
+    lost = f"{(~whole).sum():,} of {len(whole):,} rows"
     advice = "Fill what is missing, or pass --missing drop to leave such rows out."
-    require_complete(data, frame, f"{advice} {remedy}".strip())
+    if can_impute:
+        advice = (
+            f"With --missing impute, a network is learned from the values that are there. Otherwise fill "
+            f"what is missing, or pass --missing drop, which leaves out {lost}."
+        )
+    require_complete(data, frame, advice)
     return frame
 
 
@@ -180,6 +187,7 @@ def frame_for(
     """
     from spbn.cli.files import read_table, require_complete
 
+    data = as_learned(network, data)
     axis = Axis(network.lags, network.series, network.time, every)
     if every is not None and axis.time is None:
         raise ArgumentError("--every is for models that were learned with --time.")
@@ -188,6 +196,18 @@ def frame_for(
         if remedy is not None:
             require_complete(data, frame.drop(columns=axis.keys), remedy)
         return axis.resampled(frame)
+
+
+def as_learned(network: Network, data: Source) -> Source:
+    """Return a table with what is above its names, if the network was learned from a messy one."""
+    from spbn.cli.files import title_rows_of
+
+    preparation = network.row_network.preparation
+    if preparation is None or preparation.is_plain:
+        return data
+    data.require_readable()
+    data = data.skipping(None, preparation.sheet if data.kind == EXCEL else None)
+    return data.skipping(title_rows_of(data))
 
 
 class Axis(NamedTuple):
@@ -312,7 +332,7 @@ def note_peculiar_columns(frame: pd.DataFrame, discrete: Sequence[str]) -> None:
         have, their = ("has", "its") if len(coded) == 1 else ("have", "their")
         note(
             f"{named(coded, verb=False)} {have} the number {code:g}, far from all {their} other values. If "
-            f"it stands for a missing value, leave such fields empty; --missing says what to do about them."
+            f"it stands for a missing value, use --na {code:g}; --missing says what to do about such values."
         )
 
 

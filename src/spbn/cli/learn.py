@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import time as clock
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +66,8 @@ DEMO_SEED = 2  # decides which rows validate; with this one A and D come out lin
     "--season",
     help="With --time: a season that rows depend on: year, week, day or hour, or the number of its rows.",
 )
+@options.learning_option(OPTIONS["prepare"])
+@options.na_option
 @options.learning_option(OPTIONS["max_seconds"])
 @options.file_option("--checkpoint", OPTIONS["checkpoint"].flag_help)
 @options.workers_option
@@ -79,6 +82,8 @@ def learn(
     time: str | None,
     every: float | None,
     season: str | None,
+    prepare: str,
+    na: tuple[str, ...],
     max_seconds: float | None,
     checkpoint: Path | None,
     workers: int | None,
@@ -93,6 +98,8 @@ def learn(
 
     [dim]spbn learn wine.csv --out wine.spbn --report wine.html[/]
 
+    [dim]spbn learn messy.csv --fix auto --out model.spbn --report report.html[/]
+
     [dim]spbn learn data/*.parquet --workers 2 --out model.spbn[/]
     """
     from spbn.cli.files import present
@@ -100,6 +107,10 @@ def learn(
 
     inputs.require_targets(out, checkpoint, report=report, inputs=lesson.files)
     axis = inputs.axis_of(lags, series, time, every, season)
+    lesson = replace(lesson, fixes=prepare == "auto", na=na)
+    if (lesson.fixes or na) and (lesson.is_in_parts or axis is not None):
+        option, where = "--fix" if lesson.fixes else "--na", "several files" if axis is None else "--lags"
+        raise ArgumentError(f"{option} cannot be used with {where}: leave it out.")
     frame: pd.DataFrame | None = None
     if lesson.is_in_parts:
         if checkpoint is not None:
@@ -108,12 +119,16 @@ def learn(
             raise ArgumentError("--lags cannot be used with several files: put them into one table.")
         settings = lesson.read_later()
     else:
-        frame, settings = lesson.read(axis)
+        with lesson.explaining() if axis is None else nullcontext():
+            frame, settings = lesson.read(axis)
+        if axis is None and not lesson.fixes:
+            settings["prepare"] = options.as_read(frame, lesson)
         settings["checkpoint"] = checkpoint
     settings |= {"max_seconds": max_seconds, "progress": sys.stderr.isatty()}
     with options.client_of(workers, scheduler) as client:
         try:
-            network = _learned(lesson, frame, axis, settings | {"client": client})
+            with lesson.explaining() if axis is None else nullcontext():
+                network = _learned(lesson, frame, axis, settings | {"client": client})
         except LearningInterrupted as stop:
             if out is None or not _wants_to_save(stop, out):
                 raise
@@ -132,6 +147,46 @@ def learn(
             _warn_of_far_rows(network.row_network, frame, lesson.data)
     answer.write("out", out, "model", network.save)
     write_report_to(answer, "report", report, network, frame, lesson.data.stem)
+
+
+@command
+@options.data_argument
+@click.option("--drop", multiple=True, help=OPTIONS["drop"].flag_help)
+@click.option("--discrete", multiple=True, help=OPTIONS["discrete"].flag_help)
+@options.na_option
+def check(
+    answer: Answer, data: Source, drop: tuple[str, ...], discrete: tuple[str, ...], na: tuple[str, ...]
+) -> None:
+    """List everything in a table that stands in the way of learning.
+
+    For every column: what it looks like, what spbn learn --fix auto does about it, and why.
+
+    [dim]spbn check messy.csv --na -999[/]
+    """
+    dropped, chosen = (options.names_in(o, v) or [] for o, v in (("--drop", drop), ("--discrete", discrete)))
+    lesson = options.Lesson((data,), None, dropped, {"discrete": chosen}, can_impute=True, na=na)
+    where, found = lesson.prepared()
+    said = {
+        "--sep": [data.sep],
+        "--decimal": [data.decimal],
+        "--encoding": [data.encoding],
+        "--sheet": [data.sheet],
+        "--skip-rows": [str(where.skip_rows) if where.skip_rows else None],
+        "--drop": drop,
+        "--discrete": discrete,
+        "--na": na,
+    }
+    words = [word for name, values in said.items() for value in values if value for word in (name, value)]
+    stem = "table" if data.is_standard else data.stem
+    outputs = ["--out", f"{stem}.spbn", "--report", f"{stem}.html"]
+    line = shlex.join(["spbn", "learn", str(data.path), *words, "--fix", "auto", *outputs])
+    document = {
+        "rows": len(found.frame),
+        "columns": list(found.frame),
+        "findings": [asdict(finding) for finding in found.findings],
+        "command": line,
+    }
+    answer.give(lambda: document, lambda: say_lines(f"{found}\n\n{line}"))
 
 
 def _learned(

@@ -17,14 +17,14 @@ from click.shell_completion import get_completion_class
 
 from spbn.cli.causes import counterfactual, effect
 from spbn.cli.command import Group, complain, say, warn
-from spbn.cli.learn import classify, compare, confidence, demo, learn
+from spbn.cli.learn import check, classify, compare, confidence, demo, learn
 from spbn.cli.query import classes, forecast, impute, predict, query, sample
 from spbn.cli.show import compact, explore, export, import_command, plot, report, score, show
 from spbn.cli.watch import watch
 
 #: All commands, under the headings of the overview.
 GROUPS = {
-    "Learn": (learn, classify, demo),
+    "Learn": (check, learn, classify, demo),
     "Look": (show, plot, report, explore),
     "Ask": (query, effect, counterfactual, predict, impute, classes, score, sample),
     "Trust": (confidence, compare),

@@ -14,9 +14,12 @@ import csv
 import functools
 import math
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+import shlex
+import sys
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from glob import has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,15 +27,24 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from spbn._base.lazy import pd
-from spbn.cli.command import FILE, TABLE, argument
-from spbn.cli.inputs import Axis, busy, note_peculiar_columns, require_least, training_frame
+from spbn._base.lazy import nw, pd
+from spbn.cli.command import FILE, TABLE, argument, say, say_lines
+from spbn.cli.inputs import (
+    Axis,
+    busy,
+    note_peculiar_columns,
+    require_least,
+    training_frame,
+    with_all_levels,
+)
 from spbn.cli.sources import Source
-from spbn.errors import ArgumentError, quoted
+from spbn.errors import ArgumentError, DataError, SpbnError, quoted
 from spbn.graphs.patterns import is_pattern, matching_places
 from spbn.learning.settings import OPTIONS, Option
 
 if TYPE_CHECKING:
+    from spbn.tables.preparation import Prepared
+    from spbn.tables.readings import Preparation
     from spbn.tables.table import Variable
 
 #: Whether workers of this machine are processes of their own; tests do with threads.
@@ -111,6 +123,9 @@ over_option = click.option(
     help="Answer by the network, or by all graphs that open directions allow. These need the training rows.",
 )
 rows_option = table_option("--data", help="The training rows, for --over equivalent.")
+na_option = click.option(
+    "--na", multiple=True, help="What stands for a missing value: -999. May be repeated."
+)
 report_option = file_option("--report", "Write a report: report.html.")
 screen_option = file_option("--out", "Write to a file, not to the screen.")
 #: What is different about --missing where nothing can be imputed.
@@ -197,6 +212,8 @@ class Lesson:
     #: The other options. Arcs are as they were given, until the names of the columns are known.
     chosen: Mapping[str, Any]
     can_impute: bool  # whether the command can learn from a table with holes
+    fixes: bool = False  # whether a messy table is read as `spbn.prepare` says
+    na: tuple[str, ...] = ()  # what stands for missing values
 
     @property
     def data(self) -> Source:
@@ -235,9 +252,15 @@ class Lesson:
             )
         data, missing, columns = self.data, self.chosen["missing"], self.columns
         if axis is None:
-            remedy = "With --missing impute, a network is learned from the values that are present."
-            remedy = remedy if self.can_impute else ""
-            frame = training_frame(data, columns, self.drop, self.discrete, missing, remedy=remedy)
+            if self.fixes:
+                _, found = self.prepared()
+                say_lines(str(found))
+                say()
+                settings = self.settings(list(map(str, found.frame)))
+                return found.frame, settings | {"prepare": found.preparation, "discrete": ()}
+            frame = training_frame(
+                data, columns, self.drop, self.discrete, missing, na=self.na, can_impute=self.can_impute
+            )
             variables, lags = frame, 0
         else:
             with busy("reading the table"):
@@ -254,6 +277,51 @@ class Lesson:
         if whole.any():
             note_peculiar_columns(variables.loc[whole], self.discrete)
         return frame, self.settings([lag_name(str(n), lag) for lag in range(lags + 1) for n in variables])
+
+    def prepared(self) -> tuple[Source, Prepared]:
+        """Return where the table is in its file, and how it is read with --fix auto."""
+        from spbn.cli.files import read_raw, title_rows_of
+        from spbn.tables.columns import known_names
+        from spbn.tables.preparation import prepare
+
+        with busy("reading the table"):
+            self.data.require_readable()
+            data = self.data.skipping(title_rows_of(self.data))
+            raw = read_raw(data)
+            if self.columns is not None:
+                raw = raw[known_names("columns", self.columns, list(map(str, raw)))]
+            decimal = data.decimal or ("," if data.is_text and data.separator == ";" else None)
+            found = prepare(raw, drop=self.drop, discrete=self.discrete, na=self.na, decimal=decimal)
+        place = replace(found.preparation, skip_rows=data.skip_rows or 0, sheet=data.sheet)
+        return data, replace(found, preparation=place)
+
+    @contextmanager
+    def explaining(self) -> Iterator[None]:
+        """Refuse a table that nothing can be learned from with everything that is wrong, and what to do."""
+        from spbn.tables.preparation import BLOCKING
+
+        try:
+            yield
+        except DataError as error:
+            if self.fixes or len(self.files) > 1:
+                raise
+            refused, message = error, error.message
+        else:
+            return
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                found = self.prepared()[1]
+        except SpbnError:  # nothing can be made of it
+            raise refused from None
+        others = [
+            f"column {f.column!r}: {f.evidence}" if f.column else f.evidence
+            for f in found.findings
+            if f.kind in BLOCKING and f.column != "" and repr(f.column) not in message
+        ]
+        also = f" Besides, {'; '.join(others)}." if others else ""
+        how = shlex.join(["spbn", *sys.argv[1:], "--fix", "auto"])
+        raise DataError(f"{message}{also} To have all this done: {how}", argument=refused.argument)
 
     def read_later(self) -> dict[str, Any]:
         """Return the settings of `spbn.distributed.learn` instead, and leave the rows to others."""
@@ -281,6 +349,22 @@ class Lesson:
         if settings["max_parents"] is None:
             del settings["max_parents"]
         return {**settings, "drop": self.drop, "columns": self.columns}
+
+
+def as_read(frame: pd.DataFrame, lesson: Lesson) -> Preparation | str:
+    """Return how a network reads text, and what stands for missing values, as the command line has."""
+    from spbn.tables.columns import categories
+    from spbn.tables.readings import Preparation, Reading
+
+    readings = {}
+    for name, column in with_all_levels(frame, lesson.discrete).items():
+        is_level = column.dtype == "category"
+        levels = categories(nw.from_native(column, series_only=True)).levels if is_level else ()
+        kind: Any = "level" if is_level else "number"
+        readings[str(name)] = Reading(source=str(name), kind=kind, levels=levels, missing=lesson.na)
+    if not lesson.na and not any(r.is_level for r in readings.values()) and frame.notna().to_numpy().all():
+        return "none"
+    return Preparation(readings)
 
 
 def names_in(option: str, texts: Collection[str]) -> list[str] | None:

@@ -226,6 +226,7 @@ def predict(
     [dim]spbn predict wine.spbn new.csv --target proline --out predictions.csv[/]
     """
     from spbn.cli.files import column_names, read_table
+    from spbn.tables.readings import source_of
 
     inputs.require_targets(tables=[out], inputs=[model, data])
     network = inputs.load_model(model)
@@ -235,16 +236,22 @@ def predict(
             f"--target names no variable of the model: {quoted(unknown)}. They are {quoted(network.nodes)}."
         )
     targets = list(dict.fromkeys(target))
+    data = inputs.as_learned(network, data)
     with inputs.busy("reading the table"):
         there = column_names(data)
-        variables = [v for v in network.variables if v.name in there and v.name not in targets]
+        variables = [
+            v
+            for v in network.variables
+            if v.name not in targets and source_of(v.reading, v.name, there) is not None
+        ]
         if not variables:
             raise DataError(
                 f"{data} has none of the columns to predict {quoted(targets)} from. Its columns are "
                 f"{quoted(there)}."
             )
         frame = read_table(data, variables=variables)
-    absent = [name for name in network.nodes if name not in there and name not in targets]
+    known = {variable.name for variable in variables}
+    absent = [v.name for v in network.variables if v.name not in known and v.name not in targets]
     if absent:
         note(f"{data} has no column {quoted(absent)}: predicting without it.")
     with inputs.busy("predicting"):
@@ -323,11 +330,13 @@ def impute(answer: Answer, model: Path, data: Source, out: Path, draws: int, see
     inputs.require_targets(tables=targets, inputs=[model, data])
     network = inputs.load_model(model)
     frame = inputs.frame_for(network, data)
+    # The holes of a messy table cannot be filled where they are: what is written is the table as it is read.
+    is_prepared = network.preparation is not None and not network.preparation.keeps_columns
     holes = frame.isna()
     with inputs.busy("filling the holes"):
         filled = network.imputations(frame, n=draws, seed=seed)
     for table, target in zip(filled, targets, strict=True):
-        answer.save_rows(_merged(data, table, holes), target)
+        answer.save_rows(table if is_prepared else _merged(data, table, holes), target)
     filled_in = {str(name): int(k) for name, k in holes.sum().items() if k}
     answer.give(
         lambda: {"rows": len(holes), "draws": draws, "filled": filled_in},

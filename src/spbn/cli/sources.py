@@ -17,7 +17,7 @@ import zipfile
 import zlib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -26,12 +26,13 @@ from typing import IO, Any, BinaryIO, TextIO
 from spbn._base.lazy import pd
 from spbn.errors import ArgumentError, DataError, argument, quoted, setting
 
-SEPARATORS = {".csv": ",", ".tsv": "\t"}
-PARQUET, EXCEL, GZIP = ".parquet", ".xlsx", ".gz"
-KINDS = (*SEPARATORS, *(f"{kind}{GZIP}" for kind in SEPARATORS), PARQUET, EXCEL)
+SEPARATORS = {".csv": ",", ".tsv": "\t", ".jsonl": ","}
+PARQUET, EXCEL, GZIP, JSON_LINES = ".parquet", ".xlsx", ".gz", ".jsonl"
+KINDS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", PARQUET, EXCEL, JSON_LINES, f"{JSON_LINES}{GZIP}")
 STANDARD = Path("-")  # standard input or output
 MARKS = ",;\t|"  # what may separate fields without being asked for
 LOOKED_AT = 50  # rows from which the separator is recognised
+MOST_TITLES = 20  # lines above the names that are recognised
 #: How much a packed table may hold: so many times its own size, and some bytes more. Tables of numbers are
 #: packed to a half or a tenth; what is packed far better is rather made to fill the memory.
 MOST_TIMES, MOST_BYTES = 100, 1 << 26
@@ -48,7 +49,11 @@ _OTHER_TEXTS = (
         "a page, or XML",
         "look at it in an editor, and fetch the table itself",
     ),
-    (re.compile(rb'\s*(\[\s*[\[{]|\{\s*")'), "JSON", "write it as CSV, for example with pandas.read_json"),
+    (
+        re.compile(rb"\s*(\[\s*[\[{]|\{\s*[\r\n])"),
+        "JSON",
+        "write it as CSV, for example with pandas.read_json, or with one object per line",
+    ),
 )
 #: What to do about tables whose names end in something else.
 _RENAMED = {
@@ -73,8 +78,12 @@ class Source:
     decimal: str | None = None  # what separates the digits of a number: ``.`` or ``,``
     #: The encoding of a text file. UTF-8, unless the file begins with the mark of UTF-16.
     encoding: str | None = None
+    skip_rows: int | None = None  # lines, or rows of a sheet, above the names
+    sheet: str | None = None  # of an Excel file: its name, or its number from 1; by default the first
 
     def __post_init__(self) -> None:
+        if self.skip_rows is not None and self.skip_rows < 0:
+            raise ArgumentError(f"{argument('skip_rows')} must be 0 or more. Got {self.skip_rows}.")
         object.__setattr__(self, "path", Path(self.path))
         if self.sep is not None:
             sep = _WORDS.get(self.sep, self.sep)
@@ -123,11 +132,32 @@ class Source:
     def is_text(self) -> bool:
         return self.kind in SEPARATORS
 
+    @cached_property
+    def is_json(self) -> bool:
+        """Whether it is text with a JSON object on every line."""
+        if not self.is_text:
+            return False
+        with self.opened() as stream:
+            return any(line.lstrip()[:1] == "{" for line in islice((x for x in stream if x.strip()), 1))
+
+    def skipping(self, rows: int | None, sheet: str | None = None) -> Source:
+        """Return the same table with lines above its names, on a sheet, unless these are known."""
+        found = replace(
+            self,
+            skip_rows=rows if self.skip_rows is None else self.skip_rows,
+            sheet=sheet if self.sheet is None else self.sheet,
+        )
+        if "_standard_input" in self.__dict__:  # which can be read once
+            found.__dict__["_standard_input"] = self._standard_input
+        return found
+
     @contextmanager
     def opened(self) -> Iterator[TextIO]:
-        """Open a text file, whatever its compression and encoding."""
+        """Open a text file, below the lines to skip, whatever its compression and encoding."""
         try:
             with self._binary() as stream, io.TextIOWrapper(stream, self._codec, newline="") as text:
+                for _ in range(self.skip_rows or 0):
+                    text.readline()
                 yield text
         except UnicodeError:
             raise DataError(self._about_encoding()) from None
@@ -264,7 +294,7 @@ def _too_full(source: Source, remedy: str) -> DataError:
     )
 
 
-def as_source(path: str | os.PathLike[str] | Source, **written: str | None) -> Source:
+def as_source(path: str | os.PathLike[str] | Source, **written: Any) -> Source:
     """Return where a table is, and how it is written; a `Source` is returned as it is."""
     return path if isinstance(path, Source) else Source(Path(path), **written)
 
@@ -294,13 +324,15 @@ def place(source: str | os.PathLike[str] | Source, row: int) -> str:
     table = as_source(source)
     if not table.is_text:
         return f"row {row}"
+    if table.is_json:
+        return f"row {row}"
     with suppress(csv.Error, StopIteration), table.opened() as stream:
         reader = csv.reader(stream, delimiter=table.separator, skipinitialspace=True)
         # pandas passes over lines that hold nothing.
         lines = (
             reader.line_num for fields in reader if any(field.strip() for field in fields) or len(fields) > 1
         )
-        return f"row {row} (line {next(islice(lines, row, None))})"
+        return f"row {row} (line {next(islice(lines, row, None)) + (table.skip_rows or 0)})"
     return f"row {row}"
 
 
@@ -312,6 +344,27 @@ def _has_columns(lines: list[str], mark: str) -> bool:
         return False
     widths = {len(row) for row in rows[:LOOKED_AT]}
     return len(widths) == 1 and widths.pop() > 1
+
+
+def title_rows(source: Source) -> int:
+    """Return how many lines of a text file, with fewer fields than all others, are above its names."""
+    if not source.is_text or source.is_json or source.skip_rows is not None:
+        return source.skip_rows or 0
+    with source.opened() as stream:
+        lines = list(islice(stream, 4 * LOOKED_AT))
+    usual = SEPARATORS[source.kind]
+    found = []  # lines to skip, and the fields of those below, for marks that may be right
+    for mark in (source.sep,) if source.sep is not None else (usual, *MARKS.replace(usual, "")):
+        with suppress(csv.Error):
+            reader = csv.reader(lines, delimiter=mark)
+            rows = [(reader.line_num, row) for row in reader if any(field.strip() for field in row)]
+            widths = [len(row) for _, row in rows]
+            most = max(widths, default=0)
+            first = next((k for k in range(len(widths)) if set(widths[k:]) == {most}), MOST_TITLES + 1)
+            # The names are the first line, all of whose fields are there, or all but one for the index.
+            if most > 1 and first <= MOST_TITLES and sum(map(bool, rows[first][1])) >= most - 1:
+                found.append((rows[first - 1][0] if first else 0, -most))
+    return min(found, default=(0, 0))[0]
 
 
 def require_extent(source: Source) -> None:

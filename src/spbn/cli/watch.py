@@ -99,7 +99,7 @@ def watch(
     with nullcontext(sys.stdin.buffer) if rows.is_standard else rows.path.open("rb") as stream:
         try:
             for lines in lines_of(stream, encoding=rows.encoding):
-                printer.take(lines, reader)
+                printer.take([line for line in lines if line.number > (rows.skip_rows or 0)], reader)
                 sys.stdout.flush()
                 if state is not None and time.monotonic() - saved > SAVE_EVERY:
                     monitor.save(state)
@@ -373,8 +373,6 @@ class RowReader:
         DataError
             The line is not a row; the message says why.
         """
-        from spbn.tables.rows import number_of
-
         if line.text is None:
             raise DataError(
                 "it is too long, or not text in UTF-8: if it is in another encoding, say so, as in "
@@ -391,7 +389,7 @@ class RowReader:
         if self._is_json:
             found = _object(text)
             self._tell(line.number, found)
-            return self._row(line.number, found, number_of)
+            return self._row(line.number, found, _as_number)
         try:
             return self._row(line.number, self._record(line.text), self._value)
         except DataError:
@@ -402,7 +400,8 @@ class RowReader:
 
     def _read_names(self, number: int, text: str) -> None:
         """Find out from the first line which field is which variable, or refuse the stream."""
-        variables = [variable.name for variable in self._variables]
+        sources = [v.reading.source for v in self._variables if v.reading is not None]
+        variables = list(dict.fromkeys([*(v.name for v in self._variables), *sources]))
         candidates = {mark: [name.strip() for name in _fields(text, mark)] for mark in self._separators}
         self._separator = max(candidates, key=lambda mark: len({*variables} & {*candidates[mark]}))
         found = candidates[self._separator]
@@ -439,7 +438,7 @@ class RowReader:
         return {name: fields[place].strip() for name, place in self._places.items()}
 
     def _row(self, number: int, found: Mapping[str, Any], read: Callable[[Variable, Any], float]) -> Row:
-        values = [read(variable, found.get(variable.name)) for variable in self._variables]
+        values = [read(variable, self._field(variable, found)) for variable in self._variables]
         label = "" if self._label is None else str(found.get(self._label, ""))
         lacking = [
             key for key in self._keys if found.get(key) is None or (not self._is_json and not found[key])
@@ -452,6 +451,8 @@ class RowReader:
         """Read a field; None if the stream has none for a variable."""
         from spbn.tables.rows import number_of
 
+        if variable.reading is not None:
+            return number_of(variable, variable.reading.value(field))
         if field is None or (field not in variable.levels and field.lower() in MISSING):
             return math.nan
         if variable.levels:
@@ -471,11 +472,30 @@ class RowReader:
             raise DataError(f"{variable.name!r} is infinite: leave the field empty if its value is unknown")
         return number_of(variable, value)
 
+    def _field(self, variable: Variable, found: Mapping[str, Any]) -> Any:
+        """Return what a row has for a variable; None if nothing."""
+        from spbn.tables.readings import source_of
+
+        source = source_of(variable.reading, variable.name, found)
+        return None if source is None else found[source]
+
     def _tell(self, number: int, there: Mapping[str, Any] | Sequence[str]) -> None:
-        new = [v.name for v in self._variables if v.name not in there and v.name not in self._told]
+        from spbn.tables.readings import source_of
+
+        new = [
+            v.name
+            for v in self._variables
+            if v.name not in self._told and source_of(v.reading, v.name, there) is None
+        ]
         if new:
             self._told.update(new)
             self._on_absent(number, new)
+
+
+def _as_number(variable: Variable, value: Any) -> float:
+    from spbn.tables.rows import number_of
+
+    return number_of(variable, value if variable.reading is None else variable.reading.value(value))
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray
-from spbn.tables.columns import columns_of
+from spbn.tables.columns import WHOLE, columns_of
+from spbn.tables.preparation import FEW_VALUES, FEWEST_ROWS, missing_codes_of
 from spbn.tables.reader import as_table
 from spbn.tables.table import Table, Variable, copied_columns
 
-FEWEST_ROWS = 10  # fewer values are often all different, or few, by chance
-FEW_VALUES = 3  # that may be categories
-WHOLE = 2.0**53  # greater numbers have no digits after the point
 SPIKE = 0.2  # share of the rows that have one and the same number
 RARE = 5  # rows: a level that has fewer is hard to learn about
 MANY_MISSING = 0.5
@@ -156,22 +154,7 @@ def few_valued(table: Table) -> list[str]:
 
 def missing_codes(table: Table) -> dict[str, float]:
     """Return the columns with a number of nines, such as -999, far from all others: it may mean "missing"."""
-    return {
-        name: float(end)
-        for name, column in _columns(table)
-        for end in (column.min(), column.max())
-        if _has_nines_only(end) and _is_far(end, column[column != end])
-    }
-
-
-def _has_nines_only(number: float) -> bool:
-    digits = f"{abs(number):.12g}".replace(".", "")
-    return len(digits) > 1 and set(digits) == {"9"}
-
-
-def _is_far(end: float, others: FloatArray) -> bool:
-    """Tell whether a number is further from all others than these are from each other."""
-    return len(others) > 0 and float(np.abs(others - end).min()) > float(np.ptp(others)) > 0.0
+    return {name: codes[0] for name, column in _columns(table) if (codes := missing_codes_of(column))}
 
 
 def _columns(table: Table) -> Iterator[tuple[str, FloatArray]]:

@@ -343,6 +343,8 @@ def _modes(ranked: FloatArray, mass: FloatArray) -> FloatArray:
 
 def _frame(network: Joint, table: Table, holes: BoolArray, data: Any) -> pd.DataFrame:
     """Return the data as a frame in which the holes are filled, and everything else is as it was."""
+    if network.preparation is not None and not network.preparation.is_plain:
+        data = network.preparation.frame(data)
     given = named_by_text(data)
     if is_polars(given):
         return _polars_frame(network, table, holes, given)

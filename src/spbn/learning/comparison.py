@@ -113,6 +113,8 @@ def compare_models(
             f"leave out {setting('model', options['model'])}."
         )
     candidates = _candidates(models, margins, LearnSettings.of("compare_models", options))
+    for candidate in candidates:
+        candidate.require_unprepared()
     table = as_table(data, training=True, missing=missing, drop=drop, discrete=discrete)
     require_distinct(table)
     labels = fold_labels(table.rows, folds, generator(seed), discrete=table.level_codes)

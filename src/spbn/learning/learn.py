@@ -50,6 +50,7 @@ from spbn.search import (
 )
 from spbn.search.operators import arcs_into
 from spbn.structure import Structure
+from spbn.tables.preparation import prepare
 from spbn.tables.reader import RowsLike, TableLike, as_table
 from spbn.tables.splits import Split
 from spbn.tables.table import Table, Variable, require_distinct
@@ -164,6 +165,8 @@ def _letting_go(function: Callable[P, R]) -> Callable[P, R]:
 @_letting_go
 def learn_network(data: RowsLike, settings: LearnSettings, extras: Extras = NO_EXTRAS) -> BayesianNetwork:
     """Learn a network with settings that have been checked."""
+    if settings.prepare != "none":
+        return _prepare_and_learn(data, settings)
     if settings.missing == "impute" and not is_remote(data):
         return _impute_and_learn(cast("TableLike", data), settings)
     task = prepare_task(data, settings, extras)
@@ -171,9 +174,32 @@ def learn_network(data: RowsLike, settings: LearnSettings, extras: Extras = NO_E
     return _learn_with_class(task) if settings.has_class else fit(task, search(task))
 
 
+def _prepare_and_learn(data: RowsLike, settings: LearnSettings) -> BayesianNetwork:
+    """Learn from a table as people have it, and let the network read new rows in the same way."""
+    if is_remote(data):
+        raise ArgumentError(f"{argument('prepare')} can be given for tables in memory only: leave it out.")
+    preparation = settings.prepare
+    if isinstance(preparation, str):
+        prepared = prepare(data, drop=settings.drop, discrete=settings.discrete)
+        frame, preparation = prepared.frame, prepared.preparation
+        settings = settings.replace(drop=(), discrete=())
+    else:
+        frame = preparation.frame(data)
+    missing = settings.missing
+    if missing == "error" and frame.isna().to_numpy().any():
+        missing = "impute"
+    kept = partial(BayesianNetwork.replace, preparation=preparation)
+    try:
+        return kept(learn_network(frame, settings.replace(prepare="none", missing=missing)))
+    except LearningInterrupted as stop:
+        network = stop.network
+        raise LearningInterrupted(stop.search, lambda: kept(network())) from None
+
+
 @_letting_go
 def learn_structure(data: TableLike, settings: LearnSettings) -> Structure:
     """Return the structure that `learn` would, without anything else that a network has, which takes time."""
+    settings.require_unprepared()
     if settings.missing == "impute" or settings.has_class:
         return learn_network(data, settings).structure
     task = prepare_task(data, settings)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from spbn.rows.store import FitSettings
     from spbn.structure import Structure
     from spbn.tables.reader import RowsLike, TableLike
+    from spbn.tables.readings import Preparation
 
     Arcs = Iterable[Arc]
     Names = str | Sequence[str]
@@ -52,6 +53,7 @@ MarginsName = Literal["none", "yeo-johnson", "auto"]
 MissingValues = Literal["error", "drop", "impute"]
 TypeSelection = Literal["score", "normality"]
 Engine = Literal["auto", "exact", "spectral"]
+Fix = Literal["none", "auto"]
 
 #: The models, and the types that their continuous nodes may have.
 MODELS: dict[Model, tuple[str, ...]] = {
@@ -321,6 +323,18 @@ class LearnSettings:
         "Columns to treat as categories even if they hold numbers or look like names or dates: a,b. May be "
         "repeated.",
     )
+    prepare: Fix | Preparation = option(
+        "none",
+        '"auto" reads a table as people have it (see `spbn.prepare`): units, dates, codes for missing values '
+        "and so on. Columns that say nothing are left out, and holes are imputed. A preparation reads it as "
+        "that says. The network keeps it, and reads new rows in the same way.",
+        "Read a messy table as spbn check says, and new rows in the same way; holes are imputed.",
+        flag="--fix",
+        is_shared=False,
+        is_recorded=False,
+        affects_result=False,  # beyond the table, which checkpoints know
+        in_estimators=False,
+    )
     smoothing: float = option(
         1.0,
         "How many rows are added to every configuration of a discrete node's parents, spread evenly over its "
@@ -530,6 +544,13 @@ class LearnSettings:
         """What becomes of rows with missing values where they are not imputed."""
         return "drop" if self.missing == "drop" else "error"
 
+    def require_unprepared(self) -> None:
+        """Refuse a preparation where tables have to be ready."""
+        if self.prepare != "none":
+            raise ArgumentError(
+                f"{argument('prepare')} is for spbn.learn: pass spbn.prepare(data).frame instead."
+            )
+
     def _require_values(self) -> None:
         """Refuse values that make no sense by themselves."""
         from spbn._base import checks
@@ -537,6 +558,8 @@ class LearnSettings:
         from spbn.rows.store import FitSettings
         from spbn.transforms import require_kind
 
+        if isinstance(self.prepare, str):
+            checks.choice("prepare", self.prepare, OPTIONS["prepare"].choices)
         for name in ("missing", "test", "type_selection"):
             checks.choice(name, getattr(self, name), OPTIONS[name].choices)
         for name in ("model", "algorithm"):

@@ -339,6 +339,7 @@ def confidence(
     """
     whole("replicates", replicates, 1)
     settings = _settings(options, seed)
+    settings.require_unprepared()
     table = read_table(data, settings)
     settings.resolve(table.names)  # refuses what is wrong before the first replicate does
     root = int(seed) if isinstance(seed, int | np.integer) else int(generator(seed).integers(1 << 62))

@@ -24,8 +24,9 @@ from spbn.errors import DataError, argument, in_python, quoted, setting
 # What columns hold that do not hold numbers; the keys are numpy's.
 DATES, LENGTHS = "dates or times", "lengths of time"
 KINDS = {"M": DATES, "m": LENGTHS, "U": "text", "S": "text"}
-#: Text columns with more levels, or with more than this share of the rows, look like names of the rows.
-MOST_LEVELS, LARGEST_SHARE = 50, 0.2
+#: Text columns with more levels, in all and for every row, or with more than this share of the rows, look
+#: like names of the rows; few levels do only if there are hardly more rows.
+MOST_LEVELS, LEVELS_A_ROW, LARGEST_SHARE, FEWEST_LEVELS = 50, 0.02, 0.2, 10
 WHOLE = 2.0**53  # greater numbers have no digits after the point
 #: 2024-01-31, 31/1/24, 31.01.2024, each perhaps with a time of day; 12:30 and 12:30:15.5 alone
 _TIME = r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?\s*([AaPp][Mm])?"
@@ -126,7 +127,11 @@ def require_categories(name: str, found: Categories) -> None:
 def seems_named(found: Categories) -> str:
     """Say that text has too many different values to be categories; nothing if it has few."""
     levels, rows = len(found.levels), len(found.places)
-    if levels <= MOST_LEVELS and levels <= LARGEST_SHARE * rows:
+    if levels <= FEWEST_LEVELS:
+        most = max(2.0, 0.5 * rows) if rows > levels else 0.0
+    else:
+        most = min(max(MOST_LEVELS, LEVELS_A_ROW * rows), LARGEST_SHARE * rows)
+    if levels <= most:
         return ""
     return f"text with {levels} different values in {rows} rows, which looks like names, not categories"
 
@@ -244,7 +249,7 @@ def columns_of(data: Any) -> dict[str, Any]:
 def named_by_text(data: Any) -> Any:
     """Return data whose columns have numbers for names, or none, with their numbers as text: "0", "1", ...
 
-    Other data are returned as they are.
+    Names of several levels are joined: ("size", "mean") is "size_mean". Other data are returned as they are.
     """
     if isinstance(data, np.ndarray):
         if data.dtype.names is not None and data.ndim == 1:
@@ -260,6 +265,9 @@ def named_by_text(data: Any) -> Any:
         _require_names(names)  # before 0 and "0" become one
         return dict(zip(names, data.values(), strict=True))
     if nw.dependencies.is_pandas_dataframe(data) and not all(isinstance(name, str) for name in data.columns):
+        if isinstance(data.columns, pd.MultiIndex):
+            parts = [[str(part) for part in name if part == part and str(part)] for name in data.columns]
+            return data.set_axis(["_".join(name) for name in parts], axis=1)
         return data.set_axis([_as_text(name) for name in data.columns], axis=1)
     return data
 

@@ -32,6 +32,7 @@ from spbn.tables.columns import (
     require_categories,
     to_floats,
 )
+from spbn.tables.readings import raw_values, read_columns
 from spbn.tables.table import Table, Variable, require_variation
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ def as_table(
     columns = {} if isinstance(data, Table) else columns_of(data)
     if variables is not None:
         names = [variable.name for variable in variables]
+        columns = read_columns(columns, {v.name: v.reading for v in variables}, raw_values)
     elif len(drop):
         names = not_dropped(list(data.names if isinstance(data, Table) else columns), drop)
     infers = training or levels == "infer"

@@ -15,9 +15,10 @@ import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray
 from spbn.errors import DataError, quoted
-from spbn.tables.columns import as_text, columns_of, level_of
+from spbn.tables.columns import as_array, as_text, columns_of, level_of
 from spbn.tables.lags import GAP, is_dated, read_times, runs_of
 from spbn.tables.reader import as_table, missing_message, require_equal_lengths
+from spbn.tables.readings import read_columns, source_of
 from spbn.tables.table import Table, Variable
 
 HOLES = (
@@ -42,13 +43,14 @@ class RowParser:
         self._variables = tuple(variables)
         self._names = tuple(variable.name for variable in variables)
         self._keeps = missing == "keep"
+        self._readings = {v.name: v.reading for v in variables if v.reading is not None}
         codes = [{level: float(code) for code, level in enumerate(v.levels)} or None for v in variables]
         #: Every variable with its name and the codes of its levels; None if it is continuous.
         self._each = list(zip(self._names, codes, variables, strict=True))
 
     def columns(self, rows: Any) -> FloatArray:
         """Return variables × rows, discrete variables as the positions of their levels."""
-        rows = as_dict(rows)
+        rows = self._read(as_dict(rows)) if self._readings else as_dict(rows)
         if isinstance(rows, Mapping) and not any(map(is_column, rows.values())):
             found = self._row(rows)[:, None]
         elif are_dicts(rows):
@@ -78,6 +80,21 @@ class RowParser:
             finite = np.isfinite(found)
             if not finite.all():
                 raise DataError(f"{missing_message(Table(self._names, found), finite)}: {HOLES}.")
+        return found
+
+    def _read(self, rows: Any) -> Any:
+        """Read rows that are dicts, or a dict of columns, as the variables say."""
+        if are_dicts(rows):
+            return [self._read(row) for row in rows]
+        if not isinstance(rows, Mapping):
+            return rows  # numbers, or a frame, which `as_table` reads
+        if any(map(is_column, rows.values())):
+            return read_columns(rows, self._readings, as_array)
+        found = dict(rows)
+        for name, reading in self._readings.items():
+            source = source_of(reading, name, rows)
+            if source is not None:
+                found[name] = reading.value(rows[source])
         return found
 
     def _row(self, row: Mapping[Any, Any]) -> FloatArray:

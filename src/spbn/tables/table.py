@@ -14,6 +14,7 @@ from spbn._base.arrays import BoolArray, FloatArray
 from spbn.errors import DataError, quoted
 from spbn.numerics.moments import Moments, centre_of
 from spbn.tables.columns import how_to_drop, named
+from spbn.tables.readings import Reading
 
 #: Deviations from the median whose squares neither vanish nor overflow.
 LEAST_SPREAD, GREATEST_SPREAD = 1e-150, 1e150
@@ -24,6 +25,8 @@ COPY = 1e-6  # of a column's spread, which a copy may deviate by
 @dataclass(frozen=True)
 class Variable:
     """A column's name and, if it is discrete, its levels.
+
+    `reading`: how it is read from a table, where that is not obvious.
 
     Examples
     --------
@@ -36,6 +39,7 @@ class Variable:
 
     name: str
     levels: tuple[str, ...] = ()
+    reading: Reading | None = field(default=None, compare=False, repr=False)
 
     @property
     def is_discrete(self) -> bool:

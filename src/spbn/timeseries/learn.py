@@ -212,6 +212,7 @@ def _period(
 
 def _refuse_unsuited(settings: LearnSettings) -> None:
     """Refuse what makes no sense, or is not there yet, for rows that follow each other."""
+    settings.require_unprepared()
     if settings.missing == "impute":
         raise ArgumentError(
             f"{setting('missing', 'impute')} is for rows that do not depend on each other. Use "

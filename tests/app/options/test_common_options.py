@@ -6,6 +6,7 @@ import re
 from functools import partialmethod
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -100,6 +101,81 @@ def test_reading(command, name, run):
     assert code == 0, err
 
 
+def odd_table(command, run):
+    """Return a table for a command, which may need a model."""
+    if command == "classes":
+        spbn.learn(FRAME, model="gbn", hidden=2).save("h.spbn")
+    if command == "forecast":
+        learned_over_time(run).save("time.spbn")
+        return SERIES.astype({"t": int})
+    return FRAME.assign(é=np.resize(["x", "y"], len(FRAME)))
+
+
+TITLED = READERS | {"check": ["odd.csv"]}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [pytest.param(c, id=c, marks=option(c, "--skip-rows")) for c in TITLED])
+def test_skip_rows(command, run):
+    """Lines above the names are refused, or recognised, and passed over where the option says so."""
+    Path("odd.csv").write_text("A, title: b\n\n" + odd_table(command, run).to_csv(index=False))
+    assert (run(command, *TITLED[command])[0] == 0) == (command == "check")
+    code, _, err = run(command, *TITLED[command], "--skip-rows", "2")
+    assert code == 0, err
+    code, _, err = run(command, *TITLED[command], "--skip-rows", "-2")
+    assert (code, "--skip-rows must be 0 or more. Got -2" in err) == (2, True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [pytest.param(c, id=c, marks=option(c, "--sheet")) for c in TITLED])
+@pytest.mark.filterwarnings("ignore:odd.xlsx has 2 sheets")
+def test_sheet(command, run):
+    with pd.ExcelWriter("odd.xlsx") as book:
+        pd.DataFrame({"note": ["see Rows"]}).to_excel(book, sheet_name="Notes", index=False)
+        odd_table(command, run).to_excel(book, sheet_name="Rows", index=False)
+    arguments = [argument.replace("odd.csv", "odd.xlsx") for argument in TITLED[command]]
+    assert run(command, *arguments)[0] == 2
+    for sheet in ("Rows", "2"):
+        code, _, err = run(command, *arguments, "--sheet", sheet)
+        assert code == 0, err
+    code, _, err = run(command, *arguments, "--sheet", "Row")
+    assert (code, "no sheet 'Row'. Its sheets are 'Notes' and 'Rows'" in err) == (2, True)
+
+
+@option("check", "--sep", "--decimal", "--encoding")
+def test_check_reading(run):
+    text = "".join(f"{k % 7 + 1},{k % 11 + 100};é{k % 2}\n" for k in range(40))
+    Path("odd.csv").write_text(f"a;é\n{text}".replace(";", ":"), encoding="latin-1")
+    assert run("check", "odd.csv")[0] == 2
+    written = ("--sep", ":", "--encoding", "latin-1")
+    code, out, err = run("check", "odd.csv", *written, "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert "',' between thousands" in found["findings"][0]["evidence"]
+    assert " ".join(written) in found["command"]
+    code, out, _ = run("check", "odd.csv", *written, "--decimal", ",", "--json")
+    assert "decimal commas" in json.loads(out)["findings"][0]["evidence"]
+
+
+@option("check", "--drop", "--discrete", "--na")
+def test_check_columns(run):
+    FRAME.assign(name=[f"n {k}" for k in range(60)], k=np.resize([-9, 2, 3, 4, 5, 6], 60)).to_csv("odd.csv")
+
+    def found(*arguments):
+        code, out, err = run("check", "odd.csv", "--json", *arguments)
+        assert code == 0, err
+        return json.loads(out)
+
+    plain = found()
+    assert [finding["column"] for finding in plain["findings"]] == ["Unnamed: 0", "name"]
+    assert "name" not in found("--drop", "a,name")["command"].replace("--drop a,name", "")
+    assert found("--drop", "a")["columns"] == ["b", "c", "d", "k"]
+    assert "name" in found("--discrete", "name")["columns"]
+    coded = found("--na", "-9")
+    assert coded["findings"][-1]["kind"] == "holes"
+    assert "--na -9" in coded["command"]
+
+
 def watched_oddly(run, text, *options, encoding="utf-8"):
     """Watch a file of rows that are written in an odd way; return the shares of the rows, and complaints."""
     many_rows(300)
@@ -122,6 +198,33 @@ def test_watch_sep(run):
         patch.setattr(pd.DataFrame, "to_csv", partialmethod(pd.DataFrame.to_csv, sep="|"))
         found, err = watched_oddly(run, text.replace(",", "|"), "--sep", "|")
     assert found == expected
+
+
+@option("watch", "--skip-rows")
+def test_watch_skip_rows(run):
+    text = FRAME.to_csv(index=False)
+    expected, _ = watched_oddly(run, text)
+    many_rows(300)
+    Path("titled.csv").write_text("A title\n" + Path("many.csv").read_text())
+    Path("odd.csv").write_text("A title\n" + text)
+    command = ("watch", "m.spbn", "odd.csv", "--reference", "titled.csv", "--all", "--json")
+    assert run(*command)[0] == 2
+    _, out, _ = run(*command, "--skip-rows", "1")
+    assert [json.loads(line)["share"] for line in out.splitlines()] == expected
+
+
+@option("watch", "--sheet")
+@pytest.mark.filterwarnings("ignore:many.xlsx has 2 sheets")
+def test_watch_sheet(run):
+    FRAME.to_csv("odd.csv", index=False)
+    many_rows(300)
+    with pd.ExcelWriter("many.xlsx") as book:
+        pd.DataFrame({"note": [1]}).to_excel(book, sheet_name="Notes", index=False)
+        pd.read_csv("many.csv").to_excel(book, sheet_name="Rows", index=False)
+    command = ("watch", "m.spbn", "odd.csv", "--reference", "many.xlsx", "--all", "--json")
+    assert run(*command)[0] == 2
+    code, out, err = run(*command, "--sheet", "Rows")
+    assert (code, len(out.splitlines())) == (0, len(FRAME)), err
 
 
 @option("watch", "--decimal")

@@ -52,6 +52,31 @@ def test_learn_columns(run):
     assert learned(run, "named.csv", *repeated) == spbn.learn(FRAME[["d", "a"]])
 
 
+@option("learn", "--fix")
+def test_learn_fix(run):
+    messy = FRAME.assign(a=[f"{x} kg" for x in FRAME["a"]], k=3)
+    messy.to_csv("messy.csv", index=False)
+    code, _, err = run("learn", "messy.csv", "--model", "gbn")
+    assert (code, "To have all this done: spbn learn messy.csv --model gbn --fix auto" in err) == (2, True)
+    network = learned(run, "messy.csv", "--model", "gbn", "--fix", "auto")
+    assert network == spbn.learn(pd.read_csv("messy.csv"), prepare="auto", model="gbn")
+    np.testing.assert_array_equal(network.logpdf(messy), network.logpdf(FRAME))
+    code, _, err = run("learn", "series.csv", "--lags", "1", "--fix", "auto")
+    assert (code, "--fix cannot be used with --lags" in err) == (2, True)
+
+
+@option("learn", "--na")
+def test_learn_na(run):
+    coded = FRAME.copy()
+    coded.loc[3, "a"] = -999
+    coded.to_csv("coded.csv", index=False)
+    network = learned(run, "coded.csv", "--model", "gbn", "--na", "-999", "--missing", "drop")
+    assert network == spbn.learn(FRAME.drop(index=3), model="gbn")
+    assert np.isfinite(network.logpdf(coded, missing="integrate")).all()
+    assert network.logpdf(coded, missing="integrate")[3] > -50
+    assert network == learned(run, "coded.csv", "--model", "gbn", "--na", "-999.0", "--missing", "drop")
+
+
 @option("learn", "--drop")
 def test_learn_drop(run):
     assert learned(run, "named.csv", "--drop", "name,c") == spbn.learn(FRAME, drop=["c"])
