@@ -42,9 +42,7 @@ def copies_of(kind: str, copies: int, margins: str = "none") -> spbn.BayesianNet
         arcs += [(f"{source}{copy}", f"{target}{copy}") for source, target in structure.arcs]
         frames.append(frame)
     table = pd.concat(frames, axis=1)
-    return spbn.BayesianNetwork.fit(
-        spbn.Structure(list(table.columns), arcs, kind), table, margins=margins
-    )
+    return spbn.BayesianNetwork.fit(spbn.Structure(list(table.columns), arcs, kind), table, margins=margins)
 
 
 def populations() -> spbn.BayesianNetwork:

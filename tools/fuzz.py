@@ -446,8 +446,10 @@ def draw_network(rng: np.random.Generator) -> spbn.BayesianNetwork:
         numbers = [column if is_number(column) else 2.0 * (column == "x") for column in above]
         mean = sum((rng.choice([np.sin, np.abs, lambda x: 2 * x])(x) for x in numbers), np.zeros(rows))
         noise = float(rng.choice([1.0, 0.1, 1e-3])) * rng.standard_t(3, size=rows)
-        columns[name] = (mean + noise) * float(rng.choice([1.0, 1e6, 1e-6])) if name not in discrete else (
-            rng.choice(["x", "y", "z"][: rng.integers(2, 4)], size=rows)
+        columns[name] = (
+            (mean + noise) * float(rng.choice([1.0, 1e6, 1e-6]))
+            if name not in discrete
+            else (rng.choice(["x", "y", "z"][: rng.integers(2, 4)], size=rows))
         )
     kinds = ["lg", "ckde", "blend", "curve"]
     types = {name: "discrete" if name in discrete else str(rng.choice(kinds)) for name in names}

@@ -68,7 +68,8 @@ def populations(rows=400):
     """Three populations of four variables, which no column tells, and curves in each."""
     rng = np.random.default_rng(0)
     group = rng.integers(0, 3, rows)
-    frame = pd.DataFrame(rng.normal(0.0, 2.0, (3, 4))[group] + rng.normal(size=(rows, 4)), columns=list("wxyz"))
+    centres = rng.normal(0.0, 2.0, (3, 4))
+    frame = pd.DataFrame(centres[group] + rng.normal(size=(rows, 4)), columns=list("wxyz"))
     frame["z"] += np.sin(frame["w"])
     return spbn.learn(frame, hidden=3, types=("curve",), seed=0)
 

@@ -221,7 +221,7 @@ def test_empty_columns_are_refused_and_sparse_ones_named():
 
 
 def test_every_imputation_is_a_draw_in_any_order():
-    """Particles are drawn class by class: the first of several tables would have had the first class alone."""
+    """Particles are drawn class by class: the first table alone would have had the first class."""
     network = populations()
     rows = network.sample(150, seed=4)
     rows[["x", "y", "z"]] = np.nan

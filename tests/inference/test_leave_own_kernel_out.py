@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 import spbn
 from spbn.inference.batch import without_themselves
-from spbn.nodes.base import agreeing
 from spbn.learning.structural_em import _refreshed
+from spbn.nodes.base import agreeing
 from spbn.tables.reader import as_table
 
 

@@ -251,9 +251,7 @@ def test_evidence_that_is_hard_to_reach_warns(paper):
 @pytest.mark.slow
 def test_values_far_outside_the_data_warn(paper):
     with (
-        pytest.warns(
-            UserWarning, match=r"the value of 'E' is far outside what the network was learned from"
-        ),
+        pytest.warns(UserWarning, match=r"the value of 'E' is far outside what the network was learned from"),
         pytest.warns(UserWarning, match=r"none is within 30\.66 standard deviations of it.* in 'E'\."),
     ):
         paper.query({"E": 30.0}, n=200)

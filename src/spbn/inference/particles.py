@@ -135,8 +135,8 @@ class Target:
     def slow_regions(self) -> list[int]:
         """The nodes that are in an interval whose probability takes long to compute."""
         places = {self.cases.place[node]: self.cases.cpd(node) for node in self.cases.regions}
-        mine = (self.active | self.weighing).any(axis=0)
-        return [k for k, cpd in places.items() if mine[k] and self.cases.parents[k] and not cpd.type.is_quick]
+        mine = set(np.flatnonzero((self.active | self.weighing).any(axis=0)).tolist())
+        return [k for k, cpd in places.items() if k in mine and self.cases.parents[k] and not cpd.type.is_quick]
 
 
 @dataclass(frozen=True, eq=False)
@@ -421,7 +421,8 @@ def sample_by_tempering(
     chain = _Chain(part, start, rng)
     beta, log_evidence, clustering = np.zeros(cases.number), np.zeros(cases.number), np.ones(cases.number)
     ancestors = np.tile(np.arange(begun), (cases.number, 1))
-    families = np.full((cases.number, begun), 1.0 / begun)  # the weight of what each of the first particles left
+    #: The weight of what each of the first particles left.
+    families = np.full((cases.number, begun), 1.0 / begun)
     halfway, hopeless, late = beta, *np.zeros((2, cases.number), dtype=bool)
     for number in range(MOST_STEPS):
         if number == PROBATION // 2:

@@ -504,6 +504,7 @@ class _Sampler:
     method: str
     deadline: float
     show: Show
+
     @cached_property
     def reach(self) -> Reach:
         return Reach.of(self.cases)
@@ -516,7 +517,8 @@ class _Sampler:
         rest, found = tuple(k for k in group if k != hidden), []
         for given in cases.by_class():
             log_evidence = given.log_density(hidden, given.known.T)
-            for k in cases.children[hidden]:  # of which nothing else is unknown, so that particles do not weigh
+            # Particles do not weigh children of which nothing else is unknown.
+            for k in cases.children[hidden]:
                 if cases.relevant[0, k] and not {k, *cases.parents[k]} & set(rest):
                     log_evidence += (given.log_mass if given.ends[0, k] else given.log_density)(
                         k, given.known.T
@@ -570,7 +572,7 @@ def _combine(
         weights = np.exp(part.log_weights[0] - part.log_weights[0].max())
         kept = np.flatnonzero(weights > NEGLIGIBLE)
         values = np.repeat(cases.known.T, len(kept), axis=1)
-        values[list(group)] = part.states[np.ix_(group, [0], kept)][:, 0]
+        values[list(group)] = part.states[list(group), 0][:, kept]
         return values, weights[kept] / weights[kept].sum()
     values = np.repeat(cases.known.T, n, axis=1)
     for group, part in found.items():
