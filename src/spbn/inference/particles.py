@@ -136,7 +136,9 @@ class Target:
         """The nodes that are in an interval whose probability takes long to compute."""
         places = {self.cases.place[node]: self.cases.cpd(node) for node in self.cases.regions}
         mine = set(np.flatnonzero((self.active | self.weighing).any(axis=0)).tolist())
-        return [k for k, cpd in places.items() if k in mine and self.cases.parents[k] and not cpd.type.is_quick]
+        return [
+            k for k, cpd in places.items() if k in mine and self.cases.parents[k] and not cpd.type.is_quick
+        ]
 
 
 @dataclass(frozen=True, eq=False)
