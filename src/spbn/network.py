@@ -236,7 +236,7 @@ class BayesianNetwork(Joint, Network):
         if missing == "error":
             return by_row(data, self.contributions(data).sum(axis=1))
         table = as_table(data, variables=self.variables, missing="keep")
-        return by_row(data, log_density_of_observed(self, table, seed=seed))
+        return by_row(data, log_density_of_observed(self, table, seed=seed, warn=True))
 
     def query(
         self,

@@ -117,7 +117,7 @@ def counterfactual(
         for some in (rows[first : first + step] for first in range(0, len(rows), step)):
             filled = [table.take(some)] * copies
             if holed[some[0]]:
-                filled = impute_table(network, filled[0], draws=copies, seed=rng)
+                filled = impute_table(network, filled[0], draws=copies, seed=rng, warn=True)
             columns = np.stack([part.columns for part in filled], axis=2)
             values, weights = _moved(network, columns, set_to, rng)
             total = weights.sum(axis=1)
