@@ -333,7 +333,7 @@ class BayesianNetwork(Joint, Network):
         Parameters
         ----------
         data
-            A table, or a single row as a dict. Values may be missing.
+            A table, or a single row as a dict or a Series. Values may be missing.
         do
             What variables are set to, in every row.
         n

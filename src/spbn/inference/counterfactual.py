@@ -30,6 +30,7 @@ from spbn.inference.problem import read_interventions
 from spbn.inference.query import equal_tails
 from spbn.joint import Joint
 from spbn.tables.reader import as_table, frame_index
+from spbn.tables.rows import as_dict
 from spbn.tables.table import Table
 
 
@@ -101,6 +102,7 @@ def counterfactual(
     tails, set_to = equal_tails(level), read_interventions(network, do)
     if not set_to:
         raise ArgumentError(f"{argument('do')} must set at least one variable.")
+    data = as_dict(data)
     if isinstance(data, Mapping) and all(np.ndim(value) == 0 for value in data.values()):
         data = {name: [value] for name, value in data.items()}  # a single row
     table = as_table(data, variables=network.variables, missing="keep", absent=True)
