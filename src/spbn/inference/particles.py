@@ -471,7 +471,7 @@ def sample_by_tempering(
         values,
         log_weights,
         np.where(reached, log_evidence, -np.inf),
-        _log_error(1.0 / (families**2).sum(axis=1), begun),
+        _log_error(1.0 / np.maximum((families**2).sum(axis=1), 1e-300), begun),
         np.where(reached, np.minimum(n / clustering, survivors), 0.0),
         "smc",
     )

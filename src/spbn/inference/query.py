@@ -30,7 +30,14 @@ from spbn.graphs.dag import Arc
 from spbn.inference import exact, particles
 from spbn.inference.exact import Plan, Solution
 from spbn.inference.particles import Particles, Target, sample_by_weighting
-from spbn.inference.problem import Evidence, EvidenceRows, components, read_evidence, require_values
+from spbn.inference.problem import (
+    Evidence,
+    EvidenceRows,
+    components,
+    read_evidence,
+    require_truths,
+    require_values,
+)
 from spbn.joint import Joint
 from spbn.nodes.base import Interval, Levels, Region
 from spbn.tables.table import Variable
@@ -213,11 +220,7 @@ class Posterior:
             frame of draws and says for which of them the event is true.
         """
         if callable(event):
-            happened = np.asarray(event(self.draws), dtype=bool)
-            if happened.shape != self.weights.shape:
-                raise ArgumentError(
-                    f"an event must be true or false for each of the {len(self.weights)} draws."
-                )
+            happened = require_truths(event(self.draws), len(self.weights))
             return min(1.0, float(self.weights[happened].sum()))
         exact = self._exact_probability(self._regions(event))
         return exact if exact is not None else min(1.0, float(self.weights[self.happened(event)].sum()))
