@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from importlib import import_module
 from importlib.util import find_spec
 from threading import Event, Thread
@@ -16,6 +16,7 @@ from typing import Any, final
 import numba
 
 from spbn._base.checks import is_whole
+from spbn._base.interrupts import interrupts_postponed
 from spbn.errors import ArgumentError, ClusterError, PackageError, SpbnError, argument
 
 SECONDS_TO_CONNECT = 10.0
@@ -73,24 +74,25 @@ def local_workers(count: int, *, memory: str | int | float = "auto", processes: 
     distributed: Any = import_module("distributed")
     config: Any = import_module("dask.config")
 
-    with (
-        config.set(MEMORY_MANAGEMENT),
-        distributed.LocalCluster(
-            n_workers=count,
-            threads_per_worker=1,
-            processes=processes,
-            memory_limit=memory,
-            dashboard_address="127.0.0.1:0",
-            silence_logs=50,
-            preload=["spbn.dask.client"] if processes else [],
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+    with ExitStack() as started:
+        with interrupts_postponed():
+            started.enter_context(config.set(MEMORY_MANAGEMENT))
+            cluster = distributed.LocalCluster(
+                n_workers=count,
+                threads_per_worker=1,
+                processes=processes,
+                memory_limit=memory,
+                dashboard_address="127.0.0.1:0",
+                silence_logs=50,
+                preload=["spbn.dask.client"] if processes else [],
+            )
+            started.enter_context(cluster)
+            client = started.enter_context(distributed.Client(cluster))
         yield client
 
 
 def dask_setup(worker: object) -> None:
-    """Leave Ctrl-C to the process that waits for the results, which then ends the workers."""
+    """Leave Ctrl-C to the process that waits for the results, which then ends the workers: on Windows."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
