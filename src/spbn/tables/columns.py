@@ -124,6 +124,16 @@ def require_categories(name: str, found: Categories) -> None:
         )
 
 
+def require_repetition(name: str, levels: int, rows: int) -> None:
+    """Refuse a discrete column most of whose values occur once: it was measured, or tells the rows apart."""
+    if levels > max(MOST_LEVELS, 0.5 * rows):
+        raise DataError(
+            f"column {name!r} has {levels} different values in {rows} rows, too many to be levels: leave it "
+            f"out ({setting('drop', [name])}{in_python(' in learn')}), or do not name it in "
+            f"{argument('discrete')} if it holds numbers."
+        )
+
+
 def seems_named(found: Categories) -> str:
     """Say that text has too many different values to be categories; nothing if it has few."""
     levels, rows = len(found.levels), len(found.places)
