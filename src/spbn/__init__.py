@@ -1,10 +1,16 @@
 """Semiparametric Bayesian networks: learned from data, fitted, evaluated, sampled."""
 
+import sys
 from functools import partial
 from importlib import import_module
 from os import environ
 
 from spbn import _deprecated
+from spbn._base import interrupts
+
+# While the command starts, nothing has begun that Ctrl-C would have to tidy up: it ends without a word.
+if sys.argv and sys.argv[0].endswith(("/spbn", "\\spbn", "\\spbn.exe")):
+    interrupts.end_process()
 
 _deprecated.install()
 

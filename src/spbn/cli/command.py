@@ -15,6 +15,7 @@ import functools
 import io
 import json
 import math
+import os
 import shlex
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -23,7 +24,7 @@ from dataclasses import replace
 from inspect import cleandoc
 from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, final
+from typing import IO, TYPE_CHECKING, Any, TextIO, final
 
 import click
 
@@ -53,13 +54,32 @@ ARGUMENTS = {
 def _console(*, stderr: bool) -> Console:
     from rich.console import Console
 
-    return Console(stderr=stderr, soft_wrap=True, highlight=False, markup=False, emoji=False)
+    class Printer(Console):
+        def on_broken_pipe(self) -> None:
+            silence(self.file)
+
+    return Printer(stderr=stderr, soft_wrap=True, highlight=False, markup=False, emoji=False)
+
+
+def silence(stream: IO[str]) -> None:
+    """Drop what is still to be printed: whoever reads it has seen enough, but there may be files to write."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def say(*lines: str, style: str | None = None) -> None:
     """Print lines; one that is empty if there are none."""
     for line in lines or ("",):
         _console(stderr=False).print(printable(line), style=style)
+
+
+def _put(text: str, stream: TextIO | None = None) -> None:
+    """Print text as it is, all of it."""
+    stream = stream or sys.stdout
+    try:
+        stream.write(text)
+        stream.flush()
+    except BrokenPipeError:
+        silence(stream)
 
 
 def say_lines(text: str) -> None:
@@ -111,7 +131,7 @@ class Answer:
             # What goes into a pipe or a file stays as it is.
             names = printable if sys.stdout.isatty() else str
             text = rows.rename(columns=names)
-            self.give(lambda: {"rows": objects(rows)}, lambda: sys.stdout.write(text.to_csv(index=False)))
+            self.give(lambda: {"rows": objects(rows)}, lambda: _put(text.to_csv(index=False)))
         self.write_rows("out", path, rows)
 
     def wrote(self, option: str, path: Path | Sequence[Path], line: str, *, apart: bool = True) -> None:
@@ -136,7 +156,7 @@ class Answer:
     def save_rows(self, rows: pd.DataFrame, path: Path) -> None:
         """Write a table to a file, or as CSV to standard output."""
         if path == STANDARD:
-            (self._table_stream or sys.stdout).write(rows.to_csv(index=False))
+            _put(rows.to_csv(index=False), self._table_stream)
         else:
             from spbn.cli.files import write_table
 
@@ -332,7 +352,7 @@ def _answer(run: Callable[..., None], *, as_json: bool, **given: Any) -> None:
     with redirect_stdout(sys.stderr):
         run(answer=answer, **given)
     if as_json:
-        sys.stdout.write(json.dumps(answer.document, indent=2, allow_nan=False) + "\n")
+        _put(json.dumps(answer.document, indent=2, allow_nan=False) + "\n")
 
 
 def _read_tables(run: Callable[..., None], **chosen: Any) -> None:

@@ -17,6 +17,7 @@ import click
 
 import spbn
 from spbn._base.display import counting_progress, printable
+from spbn._base.interrupts import interrupts_postponed
 from spbn._base.lazy import pd
 from spbn.cli import inputs, options
 from spbn.cli.command import (
@@ -365,20 +366,38 @@ def _processes(workers: int) -> Iterator[Any]:
 
     threads = max(1, (os.cpu_count() or 1) // workers)
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_use_threads, initargs=(threads,))
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin_to_work, initargs=(threads,))
     try:
+        with interrupts_postponed():
+            for _ in range(workers):
+                pool.submit(int)  # which starts one, as long as none is idle
         yield pool
+    except BaseException:
+        for process in multiprocessing.active_children():  # what they are at would take its time
+            process.terminate()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _use_threads(count: int) -> None:
+def _begin_to_work(threads: int) -> None:
+    """Use some threads; end when the process that waits for the results does, however it ends."""
     import signal
+    from multiprocessing import parent_process
+    from threading import Thread
 
     import numba
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the process that waits for the results
-    numba.set_num_threads(min(count, numba.get_num_threads()))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # on Windows; elsewhere it is blocked
+    numba.set_num_threads(min(threads, numba.get_num_threads()))
+    parent = parent_process()
+
+    def end() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    Thread(target=end, daemon=True).start()
 
 
 @command

@@ -641,7 +641,7 @@ class _Chain:
         shape = (-1, self._cases, self._n)
         x, y = before.reshape(shape), self.values.reshape(shape)
         x, y = x - x.mean(axis=2, keepdims=True), y - y.mean(axis=2, keepdims=True)
-        scale = np.sqrt((x**2).sum(axis=2) * (y**2).sum(axis=2))
+        scale = np.sqrt((x**2).sum(axis=2)) * np.sqrt((y**2).sum(axis=2))  # both fit, their squares may not
         with np.errstate(invalid="ignore", divide="ignore"):
             correlation = (x * y).sum(axis=2) / scale
         stuck = self._part.active.T & ~(scale > 0.0) & (np.abs(x - y).max(axis=2) == 0.0)

@@ -27,6 +27,7 @@ KINDS = {"M": DATES, "m": LENGTHS, "U": "text", "S": "text"}
 #: Text columns with more levels, in all and for every row, or with more than this share of the rows, look
 #: like names of the rows; few levels do only if there are hardly more rows.
 MOST_LEVELS, LEVELS_A_ROW, LARGEST_SHARE, FEWEST_LEVELS = 50, 0.02, 0.2, 10
+FEW_ENOUGH = 500  # levels of a discrete column, however few rows there are
 WHOLE = 2.0**53  # greater numbers have no digits after the point
 #: 2024-01-31, 31/1/24, 31.01.2024, each perhaps with a time of day; 12:30 and 12:30:15.5 alone
 _TIME = r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?\s*([AaPp][Mm])?"
@@ -121,6 +122,16 @@ def require_categories(name: str, found: Categories) -> None:
         raise DataError(
             f"column {name!r} holds {what}: leave it out ({setting('drop', [name])}"
             f"{in_python(' in learn')}), or pass {setting('discrete', [name])} if they are categories."
+        )
+
+
+def require_repetition(name: str, levels: int, rows: int) -> None:
+    """Refuse a discrete column most of whose values occur once: it was measured, or tells the rows apart."""
+    if levels > max(FEW_ENOUGH, 0.5 * rows):
+        raise DataError(
+            f"column {name!r} has {levels} different values in {rows} rows, too many to be levels: leave it "
+            f"out ({setting('drop', [name])}{in_python(' in learn')}), or do not name it in "
+            f"{argument('discrete')} if it holds numbers."
         )
 
 
