@@ -341,7 +341,7 @@ def test_a_network_reads_rows_as_it_was_learned(network, tmp_path):
 
 
 def test_a_monitor_reads_rows_alike(network):
-    monitor = spbn.Monitor(network, MESSY.iloc[:-1], alarm=0.01)
+    monitor = spbn.Monitor(network, MESSY.iloc[:-1].sample(frac=1, random_state=0), alarm=0.01)
     assert monitor.update(MESSY.iloc[:5].to_dict("records"))["p_value"].notna().all()
 
 
