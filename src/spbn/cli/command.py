@@ -56,15 +56,15 @@ def _console(*, stderr: bool) -> Console:
     return Console(stderr=stderr, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
 
-def say(*lines: str, style: str | None = None) -> None:
+def say(*lines: str, style: str | None = None, stderr: bool = False) -> None:
     """Print lines; one that is empty if there are none."""
     for line in lines or ("",):
-        _console(stderr=False).print(printable(line), style=style)
+        _console(stderr=stderr).print(printable(line), style=style)
 
 
-def say_lines(text: str) -> None:
+def say_lines(text: str, *, stderr: bool = False) -> None:
     """Print text of several lines."""
-    say(*text.split("\n"))
+    say(*text.split("\n"), stderr=stderr)
 
 
 def complain(message: str) -> None:

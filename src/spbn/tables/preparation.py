@@ -187,7 +187,7 @@ class Prepared:
     def __str__(self) -> str:
         if not self.findings:
             return "nothing stands in the way"
-        heads = ("column", "looks like", "what is done", "why")
+        heads = ("column", "looks like", "action", "why")
         rows = [heads, *((f.column or "(rows)", f.evidence, f.remedy, f.reason) for f in self.findings)]
         widths = [max(len(row[k]) for row in rows) for k in range(3)]
         return "\n".join(
@@ -473,7 +473,7 @@ def _has_nines_only(number: float) -> bool:
 def _look_at_text(it: _Column, place: int, codes: tuple[str, ...], decimal: str | None) -> None:
     """Decide how text is read: as dates, numbers or levels; or leave it out, if it names the rows."""
     there = _there(it.values)
-    other = next((v for v in there if isinstance(v, list | dict | tuple | set)), None)
+    other = next((v for v in there if isinstance(v, list | dict | tuple | set | np.ndarray)), None)
     if other is not None:
         it.leave_out("objects", f"values of type {type(other).__name__}")
         return
