@@ -170,9 +170,9 @@ class Prepared:
     >>> weights = ["12.5 kg", "80 kg", "75 kg", "61 kg", "70.5 kg", "55 kg"]
     >>> prepared = spbn.prepare({"weight": weights, "age": [3, 41, 37, 19, 66, 23], "note": [""] * 6})
     >>> print(prepared)
-    column  looks like                       what is done                      why
-    weight  numbers with 'kg' after them     read as numbers, without 'kg'     its values are numbers, ...
-    note    no value in any row              left out                          there is nothing to learn from
+    column  looks like                    action                         why
+    weight  numbers with 'kg' after them  read as numbers, without 'kg'  its values are numbers, ...
+    note    no value in any row           left out                       there is nothing to learn from
     """
 
     frame: pd.DataFrame

@@ -508,7 +508,8 @@ def source_of(reading: Reading | None, name: str, there: Any) -> str | None:
     exact = next((name for name in names if name in there), None)
     if exact is not None or reading is None:
         return exact
-    return next((name for name in there if isinstance(name, str) and name.strip() in names), None)
+    stripped = [name.strip() for name in names]
+    return next((name for name in there if isinstance(name, str) and name.strip() in stripped), None)
 
 
 def read_columns(
