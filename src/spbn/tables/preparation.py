@@ -72,12 +72,18 @@ _CODES = re.compile(
     r"|status|grade|race|origin|occupation|religion|marital|department|dept|country|state|city|district"
     r"|colou?r|brand|method|plan|site|ward|branch|shift|zip|plz|(zip|post|postal)[ _]?code)"
 )
+#: -9, and numbers of up to twelve nines, such as -999 and 99.9.
+_NINES = np.array(
+    [-9.0, *(float(f"{s}{'9' * k}e-{d}") for s in ("", "-") for k in range(2, 13) for d in range(k))]
+)
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _SIGNS = r"[-+\u2212\u2013]?"
 _DRESSED = re.compile(
     rf"[~\u2248]?\(?{_SIGNS}\s*(?P<before>[$€£¥₹₽]|US\$|R\$|USD|EUR|GBP|CHF|Rs\.?|)\s*{_SIGNS}\s*"
     r"(?P<digits>(\d[\d.,'\s\u00a0\u202f\u2009]*|[.,]\d+)([eE][-+]?\d+)?)\s*(?P<after>([^\d\s.,()][^\d()]{0,11}[23]?)?)\)?"
 )
+_POINTED = re.compile(r"\d{1,3}(\.\d{3})*")
+_SLASHED = re.compile(r"(\d{1,2})([-/.])(\d{1,2})[-/.]\d")
 _GROUPS = re.compile(r"[1-9]\d{0,2}(,\d{3})+")
 #: Truth values; those of a pair go together.
 _TRUTHS = tuple(
@@ -449,7 +455,7 @@ def _find_far(it: _Column, finite: FloatArray) -> None:
 def missing_codes_of(column: FloatArray) -> list[float]:
     """Return the numbers of nines, such as -999, that stand apart: they may mean "missing"."""
     distinct, counts = np.unique(column, return_counts=True)
-    nines = np.array([_has_nines_only(number) for number in distinct], dtype=np.bool_)
+    nines = np.isin(distinct, _NINES)
     others = distinct[~nines]
     if len(column) < FEWEST_ROWS or len(others) < 2:
         return []
@@ -462,30 +468,23 @@ def missing_codes_of(column: FloatArray) -> list[float]:
     ]
 
 
-def _has_nines_only(number: float) -> bool:
-    digits = f"{abs(number):.12g}".replace(".", "")
-    return (len(digits) > 1 or number == -9) and set(digits) == {"9"}
-
-
 # Text
 
 
 def _look_at_text(it: _Column, place: int, codes: tuple[str, ...], decimal: str | None) -> None:
     """Decide how text is read: as dates, numbers or levels; or leave it out, if it names the rows."""
     there = _there(it.values)
-    other = next((v for v in there if isinstance(v, list | dict | tuple | set | np.ndarray)), None)
-    if other is not None:
-        it.leave_out("objects", f"values of type {type(other).__name__}")
+    try:
+        as_they_are = Counter(there)
+    except TypeError:  # lists and the like cannot be counted
+        it.leave_out("objects", f"values of type {type(there[0]).__name__}")
         return
-    counts = Counter(v.strip() if isinstance(v, str) else v for v in there)
-    texts = Counter[str]()
-    for value, count in counts.items():
-        text = (
-            as_text(value) if not hasattr(value, "isoformat") and not hasattr(value, "start_time") else value
-        )
-        if not (isinstance(text, str) and (text.casefold() in MISSING or text in codes)):
-            texts[text] += count
+    counts = Counter[Any]()
+    for value, count in as_they_are.items():
+        counts[value.strip() if isinstance(value, str) else _as_text(value)] += count
     dashes = sorted(text for text in counts if isinstance(text, str) and text.casefold() in MISSING - {""})
+    gone = {"", *dashes, *codes}
+    texts = Counter({text: count for text, count in counts.items() if text not in gone})
     if "-" in dashes and "+" in texts:
         texts["-"] = counts["-"]
     for text in [text for text in dashes if text.casefold() == "none" and texts]:
@@ -514,12 +513,17 @@ def _look_at_text(it: _Column, place: int, codes: tuple[str, ...], decimal: str 
         if before <= len(it.findings) and it.readings:
             _say_format(it, how, before)
         return
-    gone = [text for text in dashes if text not in texts and text != "?"]
-    if gone:
-        it.find("word", f"{quoted(gone)} among categories", f"{quoted(gone)} taken for missing")
-    there = [v for v in there if not isinstance(v, str) or v.strip() not in gone]
-    if not _look_at_truth(it, texts, there, (*codes, *gone)):
-        _look_at_levels(it, texts, there, (*codes, *gone))
+    dashes = [text for text in dashes if text not in texts and text != "?"]
+    if dashes:
+        it.find("word", f"{quoted(dashes)} among categories", f"{quoted(dashes)} taken for missing")
+    there = [v for v in there if not isinstance(v, str) or v.strip() not in dashes]
+    if not _look_at_truth(it, texts, there, (*codes, *dashes)):
+        _look_at_levels(it, texts, there, (*codes, *dashes))
+
+
+def _as_text(value: Any) -> Any:
+    """Write a value as a level, unless it is a date."""
+    return value if hasattr(value, "isoformat") or hasattr(value, "start_time") else as_text(value)
 
 
 def _say_format(it: _Column, how: Mapping[str, str], place: int) -> None:
@@ -581,26 +585,28 @@ _PLAIN = Reading(source="")
 def _marks(digits: Sequence[str], decimal: str | None) -> dict[str, str]:
     """Return what is between thousands and before decimals."""
     comma, point = (any(mark in text for text in digits) for mark in ",.")
-    for mark, written in (("'", "'"), (" ", r"[\s\u00a0\u202f\u2009]")):
-        split = [text for text in digits if re.search(rf"\d{written}\d", text)]
-        if split and all(re.fullmatch(rf"\d{{1,3}}({written}\d{{3}})+([.,]\d*)?", text) for text in split):
+    for mark, written in (("'", "'"), (" ", r"\s")):
+        split = [text for text in digits if (mark in text if mark == "'" else len(text.split()) > 1)]
+        grouped = re.compile(rf"\d{{1,3}}({written}\d{{3}})+([.,]\d*)?")
+        if split and all(map(grouped.fullmatch, split)):
             return {"thousands": mark, "decimal": "," if comma and not point else "."}
     both = next((text for text in digits if "," in text and "." in text), None)
     if both is not None:
         last = max(",.", key=both.rfind)
         return {"decimal": last, "thousands": "." if last == "," else ","}
     if comma and not point:
-        grouped = all(_GROUPS.fullmatch(text) for text in digits if "," in text)
-        return {"thousands": ","} if grouped and decimal != "," else {"decimal": ","}
-    grouped = decimal == "," and all(re.fullmatch(r"\d{1,3}(\.\d{3})*", text) for text in digits)
-    if point and (grouped or any(text.count(".") > 1 for text in digits)):
+        are_grouped = all(_GROUPS.fullmatch(text) for text in digits if "," in text)
+        return {"thousands": ","} if are_grouped and decimal != "," else {"decimal": ","}
+    are_grouped = decimal == "," and all(map(_POINTED.fullmatch, digits))
+    if point and (are_grouped or any(text.count(".") > 1 for text in digits)):
         return {"decimal": ",", "thousands": "."}
     return {}
 
 
 def _are_truths(texts: Iterable[Any]) -> bool:
     """Tell whether all levels are truth values, some of them true and some false."""
-    folded = {text.casefold() for text in texts if isinstance(text, str)}
+    some = list(islice(texts, len(_TRUE | _FALSE) * 4))
+    folded = {str(text).casefold() for text in some}
     return bool(folded <= _TRUE | _FALSE and folded & _TRUE and folded & _FALSE) and folded != {"0", "1"}
 
 
@@ -705,7 +711,7 @@ def _order_of(texts: Iterable[Any]) -> Order:
     first = second = 0
     slashed = False
     for text in texts:
-        parts = re.match(r"(\d{1,2})([-/.])(\d{1,2})[-/.]\d", text) if isinstance(text, str) else None
+        parts = _SLASHED.match(text) if isinstance(text, str) else None
         if parts:
             first, second = max(first, int(parts[1])), max(second, int(parts[3]))
             slashed |= parts[2] == "/"

@@ -14,7 +14,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from functools import cached_property
+from functools import cached_property, lru_cache
 from numbers import Real
 from typing import Any, Literal, get_args
 
@@ -48,6 +48,7 @@ CENTURY = 69  # two digits of a year from which on they are those of the last ce
 #: Limits on what a file may declare.
 MOST_COLUMNS, MOST_ALIASES, LONGEST = 1 << 12, 1 << 16, 1 << 12
 
+_DIGITS = frozenset(".0123456789")
 _CLOCK = r"(?P<h>\d{1,2}):(?P<m>\d{2})(:(?P<s>\d{2})([.,](?P<f>\d{1,9}))?)?\s*(?P<half>[AaPp])?\.?([Mm]\.?)?"
 _WEEKDAY = r"([A-Za-z]{2,9}\.?,?\s+)?"
 _AT = rf"([T ,]\s*{_CLOCK}\s*(Z|UTC|GMT|[+-]\d{{2}}:?\d{{2}})?)?"
@@ -121,6 +122,10 @@ class Reading:
 
     def value(self, value: Any) -> Any:
         """Read one value: a number, NaN being missing, or a level, None being missing."""
+        if type(value) is str and self.kind == "number" and value.strip() not in self._missing:
+            number = self.parse(value)
+            if number is not None:
+                return number
         nothing = self.blank or None if self.is_level else math.nan
         if value is None or value != value or type(value).__name__ in ("NaTType", "NAType"):
             return nothing
@@ -144,7 +149,7 @@ class Reading:
         known: dict[Any, Any] = {}
         out = np.empty(len(values), dtype=object if self.is_level else np.float64)
         for place, raw in enumerate(_objects(values)):
-            key = type(raw), raw  # 1 is not True
+            key = raw if type(raw) is str else (type(raw), raw)  # 1 is not True
             try:
                 out[place] = known[key]
             except KeyError:
@@ -194,25 +199,7 @@ class Reading:
 
     def parse(self, text: str) -> float | None:
         """Read text as a number; None if it is not one."""
-        sign = ""
-        text = text.strip()
-        text = text.lstrip("~\u2248")  # about so much
-        if text.startswith("(") and text.endswith(")"):  # as accountants write what is negative
-            sign, text = "-", text[1:-1].strip()
-        for _ in range(2):  # a sign may be on either side of a currency
-            if text[:1] in ("+", "-", "\u2212", "\u2013") and not sign:
-                sign, text = ("" if text[0] == "+" else "-"), text[1:].lstrip()
-            if self.before and text.startswith(self.before):
-                text = text[len(self.before) :].lstrip()
-        if self.after and text.casefold().endswith(self.after.casefold()):
-            text = text[: -len(self.after)].rstrip()
-        for mark in SPACES if self.thousands == " " else self.thousands:
-            text = text.replace(mark, "")
-        if self.decimal != ".":
-            if "." in text:
-                return None
-            text = text.replace(self.decimal, ".")
-        return float(f"{sign}{text}") if _is_float(text) and text[0] in ".0123456789" else None
+        return _parsed(text, self.decimal, self.thousands, self.before, self.after)
 
     def _time(self, value: Any) -> Any:
         if self.order == "digits" and isinstance(value, Real) and abs(value) >= FIRST_DIGITS:  # type: ignore[operator]
@@ -386,6 +373,36 @@ def moment(value: Any, order: Order) -> tuple[int, int] | None:
     return _written(value.strip(), order) if isinstance(value, str) else None
 
 
+@lru_cache(maxsize=1 << 16)  # a column is looked at several times
+def _parsed(text: str, decimal: str, thousands: str, before: str, after: str) -> float | None:
+    sign, text = "", text.strip()
+    if not text[:1].isdigit():
+        text = text.lstrip("~\u2248")  # about so much
+        if text[:1] == "(" and text[-1:] == ")":  # as accountants write what is negative
+            sign, text = "-", text[1:-1].strip()
+        for _ in range(2):  # a sign may be on either side of a currency
+            if text[:1] in ("+", "-", "\u2212", "\u2013") and not sign:
+                sign, text = ("" if text[0] == "+" else "-"), text[1:].lstrip()
+            if before and text.startswith(before):
+                text = text[len(before) :].lstrip()
+    if after and (text.endswith(after) or text.casefold().endswith(after.casefold())):
+        text = text[: -len(after)].rstrip()
+    for mark in SPACES if thousands == " " else thousands:
+        text = text.replace(mark, "")
+    if decimal != ".":
+        if "." in text:
+            return None
+        text = text.replace(decimal, ".")
+    if "_" in text or text[:1] not in _DIGITS:  # which Python allows, or allows for infinity
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return None if math.isinf(number) else -number if sign else number
+
+
+@lru_cache(maxsize=1 << 16)  # a column is looked at several times
 def _written(text: str, order: Order) -> tuple[int, int] | None:
     if order == "digits" and len(text) == 8 and text.isdecimal():
         text = f"{text[:4]}-{text[4:6]}-{text[6:]}"
