@@ -494,7 +494,7 @@ def _look_at_text(it: _Column, place: int, codes: tuple[str, ...], decimal: str 
         return
     if len(texts) == 1 and len(there) < len(it.values) and next(iter(texts)).casefold() in _TICKS:
         tick = next(iter(texts))
-        it.read("level", missing=codes, levels=("no", tick), blank="no")
+        it.read("level", missing=codes, levels=("no", tick), aliases={tick.casefold(): tick}, blank="no")
         it.find("tick", f"{tick!r} or nothing", "nothing read as 'no'")
         return
     if _look_at_dates(it, texts, codes):
@@ -748,6 +748,8 @@ def _parts_that_matter(columns: Sequence[_Column], prepared: dict[str, Any]) -> 
             reading = replace(dated, kind=part, origin=0)  # type: ignore[arg-type]
             if np.nanmax(days) - np.nanmin(days) < least or (part == "hour" and _are_midnights(days)):
                 continue
+            if part == "weekday" and _are_months(days + dated.origin):
+                continue
             name, step = f"{column.name}_{part}", -(-len(days) // MOST_TESTED)
             if _matters(reading.column(column.values[::step]), days[::step], others, step):
                 column.readings[name], prepared[name] = reading, reading.column(column.values)
@@ -756,6 +758,12 @@ def _parts_that_matter(columns: Sequence[_Column], prepared: dict[str, Any]) -> 
             k = next(k for k, finding in enumerate(column.findings) if finding.kind == "date")
             more = f", and its {' and '.join(added)}, which other columns depend on"
             column.findings[k] = replace(column.findings[k], remedy=column.findings[k].remedy + more)
+
+
+def _are_months(days: FloatArray) -> bool:
+    """Tell whether all days since 1970 are the first of a month: they stand for months or quarters."""
+    dates = days[np.isfinite(days)].astype("datetime64[D]")
+    return bool((dates == dates.astype("datetime64[M]")).all())
 
 
 def _are_midnights(days: FloatArray) -> bool:
