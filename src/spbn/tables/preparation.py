@@ -654,7 +654,10 @@ def _look_at_levels(
 ) -> None:
     """Read levels, or leave out what tells the rows apart."""
     commonest: dict[str, str] = {}
-    for text in sorted(texts, key=lambda t: (-texts[t], t)):
+    styles = Counter[tuple[bool, bool]]()  # whether text is in capitals, or in lower case
+    for text, count in texts.items():
+        styles[text.isupper(), text.islower()] += count
+    for text in sorted(texts, key=lambda t: (-styles[t.isupper(), t.islower()], -texts[t], t)):
         commonest.setdefault(" ".join(text.split()).casefold(), " ".join(text.split()))
     levels = list(dict.fromkeys(commonest.values()))
     named = seems_named(
