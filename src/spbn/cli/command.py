@@ -66,10 +66,10 @@ def silence(stream: IO[str]) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def say(*lines: str, style: str | None = None) -> None:
+def say(*lines: str, style: str | None = None, stderr: bool = False) -> None:
     """Print lines; one that is empty if there are none."""
     for line in lines or ("",):
-        _console(stderr=False).print(printable(line), style=style)
+        _console(stderr=stderr).print(printable(line), style=style)
 
 
 def _put(text: str, stream: TextIO | None = None) -> None:
@@ -82,9 +82,9 @@ def _put(text: str, stream: TextIO | None = None) -> None:
         silence(stream)
 
 
-def say_lines(text: str) -> None:
+def say_lines(text: str, *, stderr: bool = False) -> None:
     """Print text of several lines."""
-    say(*text.split("\n"))
+    say(*text.split("\n"), stderr=stderr)
 
 
 def complain(message: str) -> None:

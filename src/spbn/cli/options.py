@@ -305,7 +305,7 @@ class Lesson:
         except DataError as error:
             if self.fixes or len(self.files) > 1:
                 raise
-            refused, message = error, error.message
+            refused = error
         else:
             return
         try:
@@ -314,14 +314,12 @@ class Lesson:
                 found = self.prepared()[1]
         except SpbnError:  # nothing can be made of it
             raise refused from None
-        others = [
-            f"column {f.column!r}: {f.evidence}" if f.column else f.evidence
-            for f in found.findings
-            if f.kind in BLOCKING and f.column != "" and repr(f.column) not in message
-        ]
-        also = f" Besides, {'; '.join(others)}." if others else ""
-        how = shlex.join(["spbn", *sys.argv[1:], "--fix", "auto"])
-        raise DataError(f"{message}{also} To have all this done: {how}", argument=refused.argument)
+        how = f"To have all this done: {shlex.join(['spbn', *sys.argv[1:], '--fix', 'auto'])}"
+        blocked = {finding.column for finding in found.findings if finding.kind in BLOCKING}
+        if len(blocked) < 2 and len(found.findings) < 2:
+            raise DataError(f"{refused.message} {how}", argument=refused.argument)
+        say_lines(f"{found}\n", stderr=True)
+        raise DataError(f"{self.data} cannot be learned from as it is. {how}")
 
     def read_later(self) -> dict[str, Any]:
         """Return the settings of `spbn.distributed.learn` instead, and leave the rows to others."""

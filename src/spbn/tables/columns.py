@@ -207,6 +207,8 @@ def _as_number(level: str) -> Any:
 
 def as_text(value: Any) -> str:
     """Write a value as a level."""
+    if type(value) is str:
+        return value
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     if isinstance(value, np.float16 | np.float32):

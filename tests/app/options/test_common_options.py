@@ -49,7 +49,7 @@ READERS = {
     "learn": ["odd.csv", "--model", "gbn", "--columns", "a,b,c"],
     "compare": ["odd.csv", "--folds", "2", "--columns", "a,b"],
     "confidence": ["odd.csv", "--model", "gbn", "--columns", "a,b,c", "--replicates", "2"],
-    "classify": ["odd.csv", "--target", "é", "--columns", "a", "--folds", "2", "--model", "gbn"],
+    "classify": ["odd.csv", "--target", "ü", "--columns", "a", "--folds", "2", "--model", "gbn"],
     "score": ["m.spbn", "odd.csv"],
     "impute": ["m.spbn", "odd.csv", "--out", "full.csv"],
     "predict": ["m.spbn", "odd.csv", "--target", "a"],
@@ -69,7 +69,7 @@ READERS = {
 ODD = {
     "--sep": (":", "utf-8", ":", "no column|none of the columns|lacks the column"),
     "--decimal": (";", "utf-8", ",", "Use --decimal , if they are decimal commas"),
-    "--encoding": (",", "latin-1", "latin-1", "use --encoding cp1252"),
+    "--encoding": (",", "cp437", "cp437", "Give its encoding with --encoding"),
 }
 
 
@@ -87,7 +87,7 @@ def test_reading(command, name, run):
     if command == "forecast":
         learned_over_time(run).save("time.spbn")
         frame = SERIES.astype({"t": int})
-    lines = [sep.join([*map(str, frame.columns), "é"])]
+    lines = [sep.join([*map(str, frame.columns), "ü"])]
     for number, row in enumerate(frame.itertuples(index=False)):
         fields = [f"{1.0 + abs(x) % 8:.3f}" if isinstance(x, float) else str(x) for x in row]
         lines.append(sep.join([*fields, "xy"[number % 2]]))
@@ -108,7 +108,7 @@ def odd_table(command, run):
     if command == "forecast":
         learned_over_time(run).save("time.spbn")
         return SERIES.astype({"t": int})
-    return FRAME.assign(é=np.resize(["x", "y"], len(FRAME)))
+    return FRAME.assign(ü=np.resize(["x", "y"], len(FRAME)))
 
 
 TITLED = READERS | {"check": ["odd.csv"]}
@@ -131,7 +131,9 @@ def test_skip_rows(command, run):
 @pytest.mark.filterwarnings("ignore:odd.xlsx has 2 sheets")
 def test_sheet(command, run):
     with pd.ExcelWriter("odd.xlsx") as book:
-        pd.DataFrame({"note": ["see Rows"]}).to_excel(book, sheet_name="Notes", index=False)
+        pd.DataFrame({"note": ["see", "Rows"], "page": [1, 2]}).to_excel(
+            book, sheet_name="Notes", index=False
+        )
         odd_table(command, run).to_excel(book, sheet_name="Rows", index=False)
     arguments = [argument.replace("odd.csv", "odd.xlsx") for argument in TITLED[command]]
     assert run(command, *arguments)[0] == 2
