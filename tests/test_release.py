@@ -8,9 +8,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from tools import release_check
 
 import spbn
-from tools import release_check
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = ("CHANGELOG.md", "CITATION.cff", "pyproject.toml", "src/spbn/__init__.py")

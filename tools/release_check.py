@@ -2,9 +2,9 @@
 
     python tools/release_check.py [--tag v0.3.0] [--dist dist]
 
-Wheel and sdist are built in an environment of their own, the wheel from the sdist. Each is then installed into an
-empty environment and tried from another folder with nothing of the repository but `smoke.py`. All of it is in a
-temporary folder; with --dist, the two files are copied there if they pass.
+Wheel and sdist are built in an environment of their own, the wheel from the sdist. Each is then installed
+into an empty environment and tried from another folder with nothing of the repository but `smoke.py`. All of
+it is in a temporary folder; with --dist, the two files are copied there if they pass.
 """
 
 from __future__ import annotations
@@ -30,20 +30,22 @@ class ReleaseError(Exception):
 
 
 def released_version(root: Path = ROOT) -> str:
-    """Return the version that all files name; the changelog has to begin with it, and the citation with its day."""
+    """Return the version that all files name; changelog and citation have to name its day, too."""
     changelog = _text(root / "CHANGELOG.md")
     heading = _found(r"^## (.+)$", changelog, "CHANGELOG.md has no headings of releases.")
     release = re.fullmatch(r"(\S+) \((\d{4}-\d\d-\d\d)\)", heading)
     if release is None:
         raise ReleaseError(
-            f"CHANGELOG.md begins with {heading!r}, which should be a version and its day: 1.2.3 (2026-01-31)."
+            f"CHANGELOG.md begins with {heading!r}, which should be a version and a day: 1.2.3 (2026-01-31)."
         )
     citation = _text(root / "CITATION.cff")
     versions = {
         "CHANGELOG.md": release[1],
         "pyproject.toml": tomllib.loads(_text(root / "pyproject.toml"))["project"]["version"],
         "src/spbn/__init__.py": _found(
-            r'^__version__ = "(.+)"$', _text(root / "src" / "spbn" / "__init__.py"), "spbn has no __version__."
+            r'^__version__ = "(.+)"$',
+            _text(root / "src" / "spbn" / "__init__.py"),
+            "spbn has no __version__.",
         ),
         "CITATION.cff": _found(r"^version: (\S+)$", citation, "CITATION.cff has no version."),
     }
@@ -52,7 +54,9 @@ def released_version(root: Path = ROOT) -> str:
         raise ReleaseError(f"the version is {shown}. It must be the same everywhere.")
     day = _found(r"^date-released: (\S+)$", citation, "CITATION.cff has no date-released.")
     if day != release[2]:
-        raise ReleaseError(f"the day of the release is {release[2]} in CHANGELOG.md, and {day} in CITATION.cff.")
+        raise ReleaseError(
+            f"the day of the release is {release[2]} in CHANGELOG.md, and {day} in CITATION.cff."
+        )
     body = changelog.split(f"## {heading}\n", 1)[1].split("\n## ", 1)[0]
     if not body.strip():
         raise ReleaseError(f"CHANGELOG.md does not say what is new in {release[1]}.")
@@ -123,7 +127,10 @@ def check(tag: str | None, dist: Path | None) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """Check everything; the exit code is 1 if the release is not ready."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--tag", help="the tag of the release, which has to be its version")
     parser.add_argument("--dist", type=Path, help="where to put wheel and sdist if they pass")
     options = parser.parse_args()

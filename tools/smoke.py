@@ -1,7 +1,7 @@
 """What an installed spbn must be able to do, in an empty folder: python smoke.py [--extras]
 
-Without extras: import, learn, score, ask, save and load, in Python. With those of `release_check.py`: the command
-line, pictures, reports, workbooks, graphs of networkx, and Parquet files.
+Without extras: import, learn, score, ask, save and load, in Python. With those of `release_check.py`: the
+command line, pictures, reports, workbooks, graphs of networkx, and Parquet files.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ def require(holds: bool, complaint: str) -> None:
 
 
 def main() -> None:
+    """Try out what is installed, and that it is what was meant."""
     extras = "--extras" in sys.argv[1:]
     require(spbn.__version__ == version("spbn"), f"{spbn.__version__} is installed as {version('spbn')}")
     require(Path(sys.prefix) in Path(spbn.__file__).parents, f"{spbn.__file__} is not in {sys.prefix}")
