@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMPS := .venv/.stamps
 
-.PHONY: help setup compile demo test test-fast check docs tutorials quick format bench fuzz mutants clean
+.PHONY: help setup compile demo test test-fast check docs tutorials quick format bench fuzz mutants release-check clean
 
 # The paper's data, in the layout of its authors' repository.
 DATA ?= ../shared/paper-data
@@ -27,6 +27,7 @@ help:
 	@echo "make bench   run the benchmarks against other libraries (minutes to hours)"
 	@echo "make fuzz    try odd tables and damaged files for a minute; SECONDS=... and SEED=... change that"
 	@echo "make mutants break the library in many places, and check that the tests notice; ONLY=... selects some"
+	@echo "make release-check build wheel and sdist, install each into an empty environment, and try it there"
 	@echo "make clean   remove .venv and everything else that was built"
 
 setup: $(STAMPS)/docs
@@ -93,6 +94,10 @@ fuzz: $(STAMPS)/dev
 
 mutants: $(STAMPS)/dev
 	$(BIN)/python tools/mutants.py $(ONLY)
+
+# Needs the package index, and nothing of .venv.
+release-check:
+	$(PYTHON) tools/release_check.py
 
 # The stamps are newer than what they depend on, so nothing is installed twice.
 $(BIN)/python:

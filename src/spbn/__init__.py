@@ -40,7 +40,7 @@ if "_SPBN_COMPLETE" not in environ:
     display.plot.set_loader(partial(import_module, "spbn.plots"))
     display.svg.set_loader(partial(import_module, "spbn.plots"))
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 
 #: Imported on first use, because they need heavy packages: from which module, and by which name.
