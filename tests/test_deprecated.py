@@ -26,7 +26,7 @@ def test_an_old_name_gives_what_it_meant(name):
 
 
 def test_the_public_names_are_few():
-    assert len(spbn.__all__) == 20
+    assert len(spbn.__all__) == 21
     assert not set(spbn.__all__) & set(NAMES)
     for name in (*spbn.__all__, "explain", "distributed", "sklearn"):
         assert getattr(spbn, name) is not None

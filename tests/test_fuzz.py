@@ -82,7 +82,7 @@ def test_a_member_that_declares_more_than_the_file_has_is_refused(tmp_path):
     content[directory + 20 : directory + 24] = (1 << 30).to_bytes(4, "little")  # its compressed size
     path = tmp_path / "model.spbn"
     path.write_bytes(content)
-    with pytest.raises(spbn.errors.ModelFileError, match="larger than itself"):
+    with pytest.raises(spbn.errors.ModelFileError, match="longer than the space that it has"):
         spbn.BayesianNetwork.load(path)
 
 

@@ -181,7 +181,7 @@ def test_errors_of_the_log_evidence_are_honest():
 
 def test_errors_of_groups_add_up():
     """C and E leave two groups, A with B and D: what both say of the evidence is uncertain."""
-    network, evidence = semiparametric(), {"C": 3.0, "E": 2.3}
+    network, evidence = semiparametric(), {"C": 3.0, "E": 8.0}
     cases, rng = target(network, evidence).cases, np.random.default_rng(5)
     parts = [sample_by_weighting(Target.of(cases, group), 300, rng) for group in components(cases)]
     assert len(parts) == 2

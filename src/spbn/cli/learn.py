@@ -159,7 +159,7 @@ def learn(
 def check(
     answer: Answer, data: Source, drop: tuple[str, ...], discrete: tuple[str, ...], na: tuple[str, ...]
 ) -> None:
-    """List everything in a table that stands in the way of learning.
+    """List everything that stands in the way of learning.
 
     For every column: what it looks like, what spbn learn --fix auto does about it, and why.
 
@@ -234,7 +234,7 @@ def _warn_of_far_rows(network: BayesianNetwork, frame: pd.DataFrame, data: Sourc
 @command
 @options.file_option("--folder", "Where to write the model and the report.", default=Path("."))
 def demo(answer: Answer, folder: Path) -> None:
-    """Learn the paper's network, compare with its figures, and show what the default makes of the same rows.
+    """Learn the paper's network, and compare with its figures.
 
     [dim]spbn demo[/]
     """

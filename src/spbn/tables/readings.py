@@ -94,6 +94,13 @@ class Reading:
         Other spellings of levels, in lower case.
     blank
         The level that an empty cell stands for, beside a tick; "" if it stands for what is missing.
+
+    Examples
+    --------
+    >>> from spbn.tables.readings import Reading
+    >>> price = Reading(source="price", thousands=",", before="$", missing=("-999",))
+    >>> print(price.value("$1,250.50"), price.value("-999"))
+    1250.5 nan
     """
 
     source: str
