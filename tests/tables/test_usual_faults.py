@@ -296,7 +296,9 @@ def sheet(*rows):
 )
 def test_sheets_that_reach_far_out_are_refused(rows):
     sheet(*rows)
-    with pytest.raises(DataError, match=r"reaches to row 1,048,576 and column 16,384, .* delete what lies"):
+    with pytest.raises(
+        DataError, match=r"reaches to row 1,048,576 and column 16,384, .* delete the cells far out"
+    ):
         read_table("t.xlsx")
 
 

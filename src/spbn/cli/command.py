@@ -309,11 +309,13 @@ _WRITTEN = (
         type=click.Choice([".", ","]),
         help="Decimal point or comma in the numbers of a text file. Default: detected.",
     ),
-    click.Option(["--encoding"], help="Encoding of a text file, such as latin-1 or cp1252. Default: utf-8."),
+    click.Option(["--encoding"], help="Encoding of a text file, such as latin-1. Default: utf-8 or cp1252."),
     click.Option(
         ["--skip-rows"], type=int, help="Lines above the names of the columns: titles, comments and the like."
     ),
-    click.Option(["--sheet"], help="Sheet of an Excel file: its name, or its number. Default: the first."),
+    click.Option(
+        ["--sheet"], help="Sheet of an Excel file: its name or number. Default: the first with a table."
+    ),
 )
 _JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print a JSON document instead of text.")
 

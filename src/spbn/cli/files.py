@@ -312,7 +312,7 @@ def _chosen(
     if columns is not None:
         if len(columns) == 0:
             raise DataError(
-                f"{argument('columns')} names no column. The columns of {source} are {quoted(names)}."
+                f"{argument('columns')} does not name a column. The columns of {source} are {quoted(names)}."
             )
         if len(set(columns)) < len(columns):
             raise DataError(f"{argument('columns')} must name every column once. Got {quoted(columns)}.")
@@ -554,7 +554,7 @@ def _why_no_table(source: Source, names: Sequence[str], error: Exception) -> str
         width, where, found = longer.groups()
         mark = "a tab" if source.separator == "\t" else repr(source.separator)
         reason = (
-            f"line {where} has {found} fields, and those above have {width}. Take out what is too much, or "
+            f"line {where} has {found} fields, and those above have {width}. Remove the extra fields, or "
             f"put a field that contains {mark} in double quotes"
         )
     return f"{reason}.{_surplus(source, names)}"
@@ -590,7 +590,7 @@ def _require_separator(source: Source, names: Sequence[str]) -> None:
     other = next((mark for mark in MARKS if mark in names[0]), None)
     if other is not None:
         shown, word = ("a tab", "tab") if other == "\t" else (repr(other), other)
-        remedy = f"{shown}, use {setting('sep', word)}, and see to it that all rows have as many."
+        remedy = f"{shown}, use {setting('sep', word)}, and make sure that all rows have as many."
     elif " " in names[0].strip() and source.sep is None and _has_words(source):
         remedy = f"spaces, use {setting('sep', 'space')}."
     else:

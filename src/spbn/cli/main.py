@@ -114,7 +114,7 @@ app = Group(
 
 
 def main() -> None:
-    """Run the command line. What spbn refuses is one line on the error stream, and exit code 2."""
+    """Run the command line. What spbn refuses ends in a line on the error stream, and exit code 2."""
     warnings.showwarning = warn
     if isinstance(sys.stdout, io.TextIOWrapper):
         # For terminals that cannot show every letter.

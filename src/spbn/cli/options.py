@@ -371,7 +371,7 @@ def names_in(option: str, texts: Collection[str]) -> list[str] | None:
         return None
     names = [name for text in texts for name in _fields(text)]
     if not names:
-        raise ArgumentError(f"{option} names no column: give one name or several, separated by commas.")
+        raise ArgumentError(f"{option} does not name a column: give one or several, separated by commas.")
     return names
 
 
@@ -550,7 +550,7 @@ def _refusal(option: str, text: str, variables: Sequence[Variable]) -> str:
     there = max(named, key=lambda variable: len(variable.name), default=None)
     if there is None:
         names = quoted(variable.name for variable in variables)
-        return f"{option} {text!r} names no variable of the model. They are {names}."
+        return f"{option} {text!r} does not name a variable of the model. Its variables are {names}."
     if there.is_discrete:
         example = f"'{there.name}={there.levels[0]}' or '{there.name} in {','.join(there.levels[:2])}'"
         return f"{option} {text!r} is not a condition on {there.name!r}, which is discrete: write {example}."

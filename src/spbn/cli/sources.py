@@ -48,7 +48,7 @@ _WORDS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " "
 _OTHER_TEXTS = (
     (
         re.compile(rb"\s*<(!doctype|html|\?xml)", re.IGNORECASE),
-        "a page, or XML",
+        "a web page, or XML",
         "look at it in an editor, and fetch the table itself",
     ),
     (
@@ -336,8 +336,8 @@ def most_unpacked(size: int) -> int:
 
 def _too_full(source: Source, remedy: str) -> DataError:
     return DataError(
-        f"{source} holds more than {MOST_TIMES} times its own size, which tables hardly do. If it is meant "
-        f"to, {remedy} and give that."
+        f"{source} holds more than {MOST_TIMES} times its own size, which is unusual for a table. If that is "
+        f"right, {remedy} and give that."
     )
 
 
@@ -454,7 +454,7 @@ def require_extent(source: Source) -> None:
                 if rows * columns > MOST_CELLS:
                     raise DataError(
                         f"{source}: a sheet reaches to row {rows:,} and column {columns:,}, which are too "
-                        f"many cells. If most are empty, delete what lies far out; otherwise save the table "
+                        f"many cells. If most are empty, delete the cells far out; otherwise save the table "
                         f"as CSV."
                     )
 

@@ -123,29 +123,29 @@ _NUMBERED = re.compile(r"[<>≤≥]?\s*(\d+([.,]\d+)?).*")
 REASONS = {
     "index": "pandas writes its index like this; it says nothing about the rows",
     "empty": "there is nothing to learn from",
-    "sparse": "there is little to learn from, and rows are worth more than such a column",
+    "sparse": "too little to learn from: rows are worth more than such a column",
     "constant": "it is the same everywhere, which leaves nothing to learn",
-    "same": "one says all that the other says",
-    "copy": "one says all that the other says",
-    "name": "it tells the rows apart, and says nothing about them",
-    "id": "it tells the rows apart, and says nothing about them",
-    "key": "it tells the rows apart, and says nothing about them",
+    "same": "it adds nothing to the other column",
+    "copy": "it adds nothing to the other column",
+    "name": "it identifies rows, and says nothing about them",
+    "id": "it identifies rows, and says nothing about them",
+    "key": "it identifies rows, and says nothing about them",
     "numbers": "it may only number the rows",
     "code": "it is far from all other values",
-    "word": "it stands for what is not known",
+    "word": "it stands for a missing value",
     "format": "its values are numbers, written as text",
     "unit": "its values are numbers, with something around them",
-    "date": "time that has passed is a number, and a season is a category",
+    "date": "elapsed time is a number, and a season is a category",
     "spelling": "they mean the same",
-    "category": "few whole numbers are rather names than amounts",
-    "codes": "their name says so",
+    "category": "so few whole numbers are usually labels, not amounts",
+    "codes": "the name of the column suggests it",
     "few": "they may stand for categories",
     "order": "the levels have an order",
-    "tick": "a tick says yes, and nothing says no",
+    "tick": "a tick means yes, and an empty cell means no",
     "objects": "it holds neither numbers nor categories",
-    "zeros": "all other values are far above 0: is it impossible, and stands for what is not known?",
+    "zeros": "all other values are far above 0: does it stand for a missing value?",
     "far": "it may be a mistake",
-    "holes": "the values that a row has say something about those that it lacks",
+    "holes": "known values help to fill in missing ones",
 }
 #: What nothing can be learned with, if nothing is done about it.
 BLOCKING = frozenset({"empty", "constant", "copy", "name", "word", "format", "unit", "date", "holes"})
@@ -357,7 +357,7 @@ def _look_at_numbers(it: _Column, place: int, column: FloatArray, codes: tuple[s
         it.find(
             "code",
             f"{shown}, far from all other values, in {times:,} row{'s' if times > 1 else ''}",
-            f"{shown} taken for missing",
+            f"{shown} treated as missing",
         )
         finite = finite[~np.isin(finite, far)]
     it.read("number", missing=codes, **how)
@@ -383,9 +383,9 @@ def _look_at_numbers(it: _Column, place: int, column: FloatArray, codes: tuple[s
         and _ID.fullmatch(name)
         and len(distinct) > (MOST_LEVELS if _POSTAL.fullmatch(name) else max(20, 0.2 * rows))
     ):
-        it.leave_out("key", f"whole numbers, {len(distinct):,} different ones, and a name like that of an id")
+        it.leave_out("key", f"{len(distinct):,} different whole numbers, and a name like an id's")
     elif different and rows >= FEWEST_ROWS and not _TIMES.fullmatch(name):
-        it.find("numbers", "a different whole number in every row", "left as it is: look at it")
+        it.find("numbers", "a different whole number in every row", "left as it is: please check")
     elif 1 < len(distinct) <= FEW_VALUES and rows >= FEWEST_ROWS:
         shown = ", ".join(f"{value:g}" for value in distinct)
         if whole and not how:
@@ -393,7 +393,7 @@ def _look_at_numbers(it: _Column, place: int, column: FloatArray, codes: tuple[s
             it.read("level", missing=codes)
             it.find("category", f"the numbers {shown}", "read as categories")
         else:
-            it.find("few", f"the numbers {shown}", "left as it is: look at it")
+            it.find("few", f"the numbers {shown}", "left as it is: please check")
     elif (
         whole
         and not how
@@ -405,7 +405,7 @@ def _look_at_numbers(it: _Column, place: int, column: FloatArray, codes: tuple[s
         it.read("level", missing=codes)
         it.find(
             "codes",
-            f"{len(distinct)} whole numbers, and a name like that of categories",
+            f"{len(distinct)} different whole numbers, and a name that suggests categories",
             "read as categories",
         )
     else:
@@ -433,7 +433,7 @@ def _find_far(it: _Column, finite: FloatArray) -> None:
         it.find(
             "zeros",
             f"0 in {zeros:,} row{'s' if zeros > 1 else ''}, and {others.min():g} or more in all others",
-            "left as it is: look at it",
+            "left as it is: please check",
         )
         finite = others
     if len(finite) < FEWEST_ROWS:
@@ -449,7 +449,7 @@ def _find_far(it: _Column, finite: FloatArray) -> None:
             count = int(np.flatnonzero(wide)[-1]) + 1
             which = f"{end[0]:g}" if count == 1 else f"{count} values up to {end[0]:g}"
             which = which if sign > 0 or count == 1 else f"{count} values down to {end[0]:g}"
-            it.find("far", f"{which}, far from all others", "left as it is: look at it")
+            it.find("far", f"{which}, far from all others", "left as it is: please check")
 
 
 def missing_codes_of(column: FloatArray) -> list[float]:
@@ -495,7 +495,7 @@ def _look_at_text(it: _Column, place: int, codes: tuple[str, ...], decimal: str 
     if len(texts) == 1 and len(there) < len(it.values) and next(iter(texts)).casefold() in _TICKS:
         tick = next(iter(texts))
         it.read("level", missing=codes, levels=("no", tick), aliases={tick.casefold(): tick}, blank="no")
-        it.find("tick", f"{tick!r} or nothing", "nothing read as 'no'")
+        it.find("tick", f"{tick!r} or an empty cell", "empty cells read as 'no'")
         return
     if _look_at_dates(it, texts, codes):
         return
@@ -504,7 +504,7 @@ def _look_at_text(it: _Column, place: int, codes: tuple[str, ...], decimal: str 
         how, words = written
         if words:
             shown = f"{quoted(words[:MOST_WORDS])} among numbers"
-            it.find("word", shown, f"{quoted(words)} taken for missing")
+            it.find("word", shown, f"{quoted(words)} treated as missing")
         reading = replace(_PLAIN, source=it.name, missing=(*codes, *words), **how)
         before, column = len(it.findings), reading.column(it.values)
         _look_at_numbers(it, place, column, (*codes, *words), **how)
@@ -515,7 +515,7 @@ def _look_at_text(it: _Column, place: int, codes: tuple[str, ...], decimal: str 
         return
     dashes = [text for text in dashes if text not in texts and text != "?"]
     if dashes:
-        it.find("word", f"{quoted(dashes)} among categories", f"{quoted(dashes)} taken for missing")
+        it.find("word", f"{quoted(dashes)} among categories", f"{quoted(dashes)} treated as missing")
     there = [v for v in there if not isinstance(v, str) or v.strip() not in dashes]
     if not _look_at_truth(it, texts, there, (*codes, *dashes)):
         _look_at_levels(it, texts, there, (*codes, *dashes))
@@ -704,7 +704,7 @@ def _look_at_dates(it: _Column, texts: Mapping[Any, int], codes: tuple[str, ...]
         return False
     words = [str(text) for text in texts if text not in dates]
     if words:
-        it.find("word", f"{quoted(words)} among dates", f"{quoted(words)} taken for missing")
+        it.find("word", f"{quoted(words)} among dates", f"{quoted(words)} treated as missing")
     _read_dates(it, (*codes, *words), order, f"dates, such as {next(t for t in texts if t in dates)!s}")
     return True
 
@@ -874,7 +874,7 @@ def _copied_levels(prepared: Mapping[str, Any]) -> Iterator[tuple[str, str, str]
                 yield (
                     name,
                     other.name,
-                    "the same categories, by other names, as those"
+                    "the same categories, under other names, as those"
                     if not np.array_equal(values, prepared[other.name])
                     else "a copy",
                 )

@@ -194,9 +194,9 @@ def test_effect_asked(run, lines):
     asked = ("effect", "m.spbn", "--cause", source, "--outcome", f"{target}>0.5", "--low", 0, "--high", 1)
     assert run(*asked)[1] == f"{expected}\n"
     for changed, message in (
-        (("--cause", "w"), "--cause 'w' names no variable of the model. They are"),
+        (("--cause", "w"), "--cause 'w' does not name a variable of the model. Its variables are"),
         (("--low", "x"), f"--low '{source}=x': '{source}' is continuous, and 'x' is not a number"),
-        (("--outcome", "w"), "--outcome 'w' names no variable of the model"),
+        (("--outcome", "w"), "--outcome 'w' does not name a variable of the model"),
         (
             ("--outcome", f"{target}=1"),
             f"--outcome: '{target}' is continuous, so exactly 1 has probability 0",
