@@ -293,7 +293,7 @@ def test_query_max_seconds(run):
     assert documents[0]["log_evidence"] == hasty.log_evidence
     assert documents[0]["log_evidence"] != documents[1000]["log_evidence"]
     code, _, err = run(*arguments, "--max-seconds", -1)
-    assert (code, err) == (2, "spbn: --max-seconds must be a number, 0 or more. Got -1.0.\n")
+    assert (code, err) == (2, "spbn: --max-seconds must be a number, 0 or more. Got -1.0 instead.\n")
 
 
 @option("query", "--seed")
