@@ -181,11 +181,11 @@ def test_errors_of_the_log_evidence_are_honest():
 
 def test_errors_of_groups_add_up():
     """C and E leave two groups, A with B and D: what both say of the evidence is uncertain."""
-    network, evidence = semiparametric(), {"C": 3.0, "E": 4.0}
+    network, evidence = semiparametric(), {"C": 3.0, "E": 2.3}
     cases, rng = target(network, evidence).cases, np.random.default_rng(5)
     parts = [sample_by_weighting(Target.of(cases, group), 300, rng) for group in components(cases)]
     assert len(parts) == 2
-    assert min(part.error[0] for part in parts) > 0.002  # enough to show in the root of the sum of squares
+    assert min(part.error[0] for part in parts) > 0.001  # enough to show in the root of the sum of squares
     found = network.query(evidence, n=300, seed=5, method="weighting")
     assert found.log_evidence_error == pytest.approx(np.sqrt(sum(part.error[0] ** 2 for part in parts)))
     assert found.effective_size == pytest.approx(min(part.effective[0] for part in parts))

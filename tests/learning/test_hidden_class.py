@@ -166,6 +166,20 @@ def test_rows_are_scored_under_every_class_by_parameters_of_other_folds(learned)
         assert own == pytest.approx(score.local("b", ["a"], node_type), rel=1e-9)
 
 
+@pytest.mark.parametrize("smoothing", [0.5, 6.0])
+def test_probabilities_of_classes_are_those_of_the_other_folds(smoothing):
+    rng = np.random.default_rng(0)
+    units = np.repeat(np.arange(40), 3)  # series, whose rows have one class and one fold
+    codes = rng.choice(3, 40, p=WEIGHTS)[units]
+    table = as_table({"x": rng.normal(size=120), "y": rng.normal(size=120)})
+    score = ByClass(table, codes, folds=5, units=units)
+    found = np.exp(score.log_prior(smoothing))
+    for unit in range(40):
+        others = np.unique(units[score.labels != score.labels[3 * unit]])
+        counts = np.bincount(codes[3 * others], minlength=3)
+        np.testing.assert_allclose(found[:, unit], (counts + smoothing / 3) / (len(others) + smoothing))
+
+
 def test_leads_of_classes_are_combined_as_independent_tests_are(learned):
     network, data, _ = learned
     codes, table = network.classes(data)["class"].cat.codes.to_numpy().astype(np.int64), as_table(data)

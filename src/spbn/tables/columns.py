@@ -10,7 +10,7 @@ import datetime
 import re
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any, NamedTuple, TypeGuard
 
@@ -85,7 +85,11 @@ def categories(values: Any) -> Categories:
         native = stable.from_native(values.to_native(), series_only=True)
         levels = [as_text(level) for level in native.cat.get_categories().to_list()]
         array = np.array(values.to_list(), dtype=object)
-    places, found = pd.factorize(np.asarray(array), use_na_sentinel=True)
+    try:
+        places, found = pd.factorize(np.asarray(array), use_na_sentinel=True)
+    except TypeError:  # of what cannot be told apart, such as lists
+        odd = next(value for value in array if not isinstance(value, Hashable))
+        raise DataError(f"levels must be text, numbers or truth values. Got {odd!r:.100}.") from None
     distinct: list[Any] = list(found)
     texts = [as_text(value) for value in distinct]
     is_plain_text = levels is None and any(isinstance(value, str) for value in distinct)

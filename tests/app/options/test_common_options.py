@@ -72,7 +72,7 @@ ODD = {
         ";",
         "utf-8",
         ",",
-        "Use --decimal , if they are decimal commas|numbers with decimal commas",
+        "Use --decimal , if|numbers with decimal commas",
     ),
     "--encoding": (",", "cp437", "cp437", "Give its encoding with --encoding"),
 }
