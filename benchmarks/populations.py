@@ -2,11 +2,11 @@
 
     python benchmarks/populations.py [--tables 3] [--rows 3000]
 
-Rows of three linear networks with structures and parameters of their own (5 nodes): how well classes are told,
-beside the posterior of the true networks; how many of the networks' arcs join nodes that are joined in the
-network that is learned; and the log-density of new rows, beside the true one and a Gaussian mixture that
+Rows of three linear networks with structures and parameters of their own (5 nodes): how well classes are
+told, beside the posterior of the true networks; how many of the arcs of each join nodes that are joined in
+the network that is learned; and the log-density of new rows, beside the true one and a Gaussian mixture that
 chooses its components. Then rows of one such network: how often one class is found. Then the processor time
-of learning with as many classes, over that without.
+of learning with a number of classes, over that without.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from timing import heading, machine
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from experiments.density_peers import gaussian_mixture
 from experiments.densities import without_ties
+from experiments.density_peers import gaussian_mixture
 
 SHARES = np.array([0.5, 0.3, 0.2])
 COLUMNS = 5

@@ -117,7 +117,7 @@ def test_a_division_has_the_log_density_of_rows_in_the_units_of_the_data(indepen
 
 
 def test_rows_of_a_unit_share_their_class():
-    table, codes = populations(100, 3, 2.0)
+    table, _ = populations(100, 3, 2.0)
     units = np.repeat(np.arange(50), 2)
     rows = hidden.Rows.of(table, units + 7)
     terms = np.random.default_rng(0).normal(size=(2, 100))
