@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
@@ -221,7 +222,11 @@ def test_what_makes_no_sense_is_refused_before_anything_is_learned(options, erro
 
 def test_fewer_classes_than_were_asked_for_are_mentioned():
     data = spbn.datasets.synthetic(101, seed=0)[["A"]]
-    with pytest.warns(UserWarning, match="5 classes of 20 rows or more were not found: the network has"):
+    expected = (
+        "^5 classes of 20 rows or more were not found: the network has [1-4a-z]+ class(es)?. "
+        "Ask for fewer, or for 'auto', which finds out how many.$"
+    )
+    with pytest.warns(UserWarning, match=expected):
         network = spbn.learn(data, model="gbn", hidden=5)
     found = 1 if network.hidden is None else len(network.class_variable.levels)
     assert 1 <= found < 5
@@ -264,7 +269,10 @@ def test_a_monitor_knows_the_class(learned):
 def test_a_report_and_an_explorer_know_the_class(learned):
     network, data, _ = learned
     page = spbn.report.render(network, data=data)
-    assert "Populations" in page
+    section = page[page.index('id="populations-heading"') :]
+    for found in spbn.explain.populations(network, data):
+        cells = f"class {found.level}</td><td>{100 * found.share:.0f} %</td>"
+        assert cells in re.sub(r"<(td|th)[^>]*>", r"<\1>", section).replace("</th>", "</td>")
     assert "class" in spbn.report.render_explorer(network)
     assert spbn.plots.plot_cpd(network, "b", data=data) is not None
     spbn.plots.plot_classes(network, data)

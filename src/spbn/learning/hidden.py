@@ -310,7 +310,7 @@ def choose(
         found = "one class" if best is None else f"{best.number} classes"
         warnings.warn(
             f"{number} classes of {fewest_rows(len(some.table.names))} rows or more were not found: the "
-            f"network has {found}. Ask for fewer ({setting('hidden', 'auto')} finds out how many).",
+            f"network has {found}. Ask for fewer, or for 'auto', which finds out how many.",
             stacklevel=6,
         )
     if best is None:
