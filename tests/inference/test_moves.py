@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 import spbn
+from spbn.inference import particles
 from spbn.inference.particles import Target, TruncatedNormal, _Chain, sample_by_weighting, terms
 from spbn.inference.problem import read_evidence
 from spbn.inference.query import _cases
@@ -95,3 +96,22 @@ def test_blocks_divide_the_nodes_into_neighbours():
         for block in blocks:
             assert len(block) <= 4
             assert (np.diff(block) == 1).all()  # of a chain
+
+
+def test_moves_stop_where_survivors_are_what_an_answer_is_worth(monkeypatch):
+    """Moves bring no ancestor back: further ones would cost time, and an answer would be worth no more."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=150)
+    y = np.sin(2 * x) + rng.normal(0, 0.3, 150)
+    frame = pd.DataFrame({"x": x, "y": y, "z": x * y + rng.normal(0, 0.3, 150)})
+    structure = spbn.Structure("xyz", [("x", "y"), ("x", "z"), ("y", "z")], "blend")
+    blends, move = spbn.BayesianNetwork.fit(structure, frame), _Chain.move
+    found, moves = [], []
+    monkeypatch.setattr(_Chain, "move", lambda *given: moves.append(1) or move(*given))
+    for limit in (particles.MORE_THAN_SURVIVED, np.inf):
+        monkeypatch.setattr(particles, "MORE_THAN_SURVIVED", limit)
+        moves.clear()
+        worth = blends.query({"z": (1.5, None)}, n=400).effective_size
+        found.append((len(moves), worth))
+    assert found[0][0] < found[1][0]
+    assert found[0][1] == found[1][1]

@@ -41,6 +41,7 @@ WORTH_A_MOVE = 0.6  # of what the best scale brings
 RENEWED = 1.1  # what a scale that is left out is taken for, every round
 LARGEST_BLOCK = 4  # nodes that are moved together
 MORE_ROUNDS = 20  # at most, until the particles are worth enough
+MORE_THAN_SURVIVED = 2.0  # times as many draws as ancestors have survived: further moves would be in vain
 JITTER = 0.02  # of the spread, so that particles do not stay on a lattice
 
 
@@ -461,7 +462,7 @@ def sample_by_tempering(
         clustering *= n / np.maximum(effective_size(log_weights), 1e-300)
         reached |= late & np.isfinite(log_evidence)
     for _ in range(MORE_ROUNDS):
-        poor = reached & (share * clustering > 1.0)
+        poor = reached & (n / clustering < np.minimum(share * n, MORE_THAN_SURVIVED * survivors))
         if not poor.any() or is_over():
             break
         clustering = np.where(poor, 1.0 + (clustering - 1.0) * chain.move(beta, 1, poor), clustering)
