@@ -563,6 +563,7 @@ def starts(table: Table, number: int, rng: np.random.Generator) -> Iterator[Floa
 def _components(features: FloatArray, number: int, kind: str, rng: np.random.Generator) -> FloatArray:
     """Return the probabilities of the components of a Gaussian mixture: rows × components."""
     from sklearn.mixture import GaussianMixture
+    from threadpoolctl import threadpool_limits
 
     mixture = GaussianMixture(
         min(number, len(features)),
@@ -570,7 +571,8 @@ def _components(features: FloatArray, number: int, kind: str, rng: np.random.Gen
         reg_covar=1e-3,
         random_state=int(rng.integers(1 << 31)),
     )
-    with warnings.catch_warnings():
+    # One thread: several would wait for each other longer than they work, and add up in any order.
+    with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")  # of a mixture that is still moving: it is a start
         return np.asarray(mixture.fit(features).predict_proba(features))
 
