@@ -8,7 +8,15 @@ import pytest
 from scipy import stats
 
 import spbn
-from spbn.inference.particles import Target, TruncatedNormal, _Chain, sample_by_weighting, terms
+from spbn.inference.particles import (
+    Particles,
+    Target,
+    TruncatedNormal,
+    _Chain,
+    mix,
+    sample_by_weighting,
+    terms,
+)
 from spbn.inference.problem import read_evidence
 from spbn.inference.query import _cases
 from spbn.nodes.base import Interval
@@ -95,3 +103,14 @@ def test_blocks_divide_the_nodes_into_neighbours():
         for block in blocks:
             assert len(block) <= 4
             assert (np.diff(block) == 1).all()  # of a chain
+
+
+def test_classes_that_are_impossible_add_nothing():
+    """Their error is infinite, and their share nought."""
+    states, weights = np.zeros((1, 1, 4)), np.zeros((1, 4))
+    possible = Particles(states, weights, np.array([-1.0]), np.array([0.2]), np.array([4.0]))
+    impossible = Particles(states, weights, np.array([-np.inf]), np.array([np.inf]), np.array([4.0]))
+    found = mix([possible, impossible])
+    assert found.log_evidence == pytest.approx([-1.0])
+    assert found.error == pytest.approx([0.2])
+    assert found.effective == pytest.approx([4.0])
