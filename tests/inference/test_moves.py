@@ -9,7 +9,15 @@ from scipy import stats
 
 import spbn
 from spbn.inference import particles
-from spbn.inference.particles import Target, TruncatedNormal, _Chain, sample_by_weighting, terms
+from spbn.inference.particles import (
+    Particles,
+    Target,
+    TruncatedNormal,
+    _Chain,
+    mix,
+    sample_by_weighting,
+    terms,
+)
 from spbn.inference.problem import read_evidence
 from spbn.inference.query import _cases
 from spbn.nodes.base import Interval
@@ -111,7 +119,18 @@ def test_moves_stop_where_survivors_are_what_an_answer_is_worth(monkeypatch):
     for limit in (particles.MORE_THAN_SURVIVED, np.inf):
         monkeypatch.setattr(particles, "MORE_THAN_SURVIVED", limit)
         moves.clear()
-        worth = blends.query({"z": (1.5, None)}, n=400).effective_size
+        worth = blends.query({"z": (1.5, None)}, n=400, method="smc").effective_size
         found.append((len(moves), worth))
     assert found[0][0] < found[1][0]
     assert found[0][1] == found[1][1]
+
+
+def test_classes_that_are_impossible_add_nothing():
+    """Their error is infinite, and their share nought."""
+    states, weights = np.zeros((1, 1, 4)), np.zeros((1, 4))
+    possible = Particles(states, weights, np.array([-1.0]), np.array([0.2]), np.array([4.0]))
+    impossible = Particles(states, weights, np.array([-np.inf]), np.array([np.inf]), np.array([4.0]))
+    found = mix([possible, impossible])
+    assert found.log_evidence == pytest.approx([-1.0])
+    assert found.error == pytest.approx([0.2])
+    assert found.effective == pytest.approx([4.0])

@@ -10,6 +10,7 @@ import spbn
 from spbn import Structure
 from spbn.errors import ArgumentError, DataError, GraphError
 from spbn.search import AddArc, ChangeType, hill_climb, operators
+from spbn.search.hill_climbing import _rank
 
 import reference
 from naive import possible_operators
@@ -257,6 +258,15 @@ def test_collinear_columns_are_survived():
         assert np.isfinite(result.score)
         assert np.isfinite([step.delta for step in result.steps]).all()
         assert not {("a", "copy"), ("copy", "a")} & set(result.structure.arcs)
+
+
+@pytest.mark.parametrize("others", [-3.0, 3.0, 0.0])
+def test_no_structure_looks_better_for_a_node_that_cannot_be_fitted(others):
+    """Whatever the sign of what the node would have added."""
+    fitted = _rank({"a": -5.0, "b": others})
+    assert fitted > _rank({"a": -5.0, "b": -np.inf})
+    assert fitted > _rank({"a": 50.0, "b": -np.inf})
+    assert _rank({"a": -4.0, "b": -np.inf}) > _rank({"a": -5.0, "b": -np.inf})
 
 
 def test_a_node_that_cannot_be_fitted_does_not_hide_the_others():

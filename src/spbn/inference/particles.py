@@ -210,7 +210,7 @@ def mix(parts: Sequence[Particles]) -> Particles:
         np.concatenate([part.states for part in parts], axis=2),
         np.nan_to_num(np.concatenate(weights, axis=1), nan=-np.inf, neginf=-np.inf),
         total,
-        np.sqrt(sum(np.where(w > 0.0, w * p.error, 0.0) ** 2 for w, p in zip(shares, parts, strict=True))),
+        np.sqrt(sum((w * np.where(w > 0.0, p.error, 0.0)) ** 2 for w, p in zip(shares, parts, strict=True))),
         np.where(np.isfinite(total), 1.0 / np.maximum((shares**2 / effective).sum(axis=0), 1e-300), 0.0),
         " and ".join(methods) or "weighting",
     )
