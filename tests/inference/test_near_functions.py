@@ -283,3 +283,17 @@ def test_levels_that_no_draw_finds_are_refused_without_a_sound():
         warnings.simplefilter("error")
         with pytest.raises(spbn.errors.ArgumentError, match="impossible under the network"):
             network.query({"b": "v"}, n=1, method="smc")
+
+
+def test_more_first_draws_are_made_where_few_leave_descendants():
+    """A value that one row in fifty exceeds: moves keep what the first draws found, and cannot add to it."""
+    network = semiparametric()
+    drawn = network.sample(100_000, seed=1)
+    high = float(drawn["D"].quantile(0.98))
+    posterior = network.query({"D": (high, None)}, n=1000)
+    moved = network.query({"D": (high, None)}, n=1000, method="smc")
+    assert posterior.effective_size > moved.effective_size
+    beyond = drawn[drawn["D"] > high]
+    for node in ("A", "C", "E"):
+        error = beyond[node].std() * np.sqrt(1 / posterior.effective_size + 1 / len(beyond))
+        assert abs(posterior.mean()[node] - beyond[node].mean()) < 4.0 * error

@@ -560,7 +560,13 @@ class _Sampler:
             self.show(f"asking the network: step {next(steps)}")
             return time.monotonic() > self.deadline
 
-        return particles.sample_by_tempering(begun, start.states, rng, n=n, share=ENOUGH, is_over=is_over)
+        moved = particles.sample_by_tempering(begun, start.states, rng, n=n, share=ENOUGH, is_over=is_over)
+        left = EXPLORED * n - there
+        if method != "auto" or worth * EXPLORED * n < moved.effective[0] or left < 1 or is_over():
+            return moved
+        # Few of the first draws have left descendants: so many more of them may be worth more.
+        found = particles.concatenate(found, sample_by_weighting(part, left, rng))
+        return found if found.effective[0] > moved.effective[0] else moved
 
 
 def _combine(
