@@ -24,7 +24,7 @@ from spbn.structure import Structure
 from spbn.tables.reader import as_table
 from spbn.tables.readings import Preparation
 from spbn.tables.table import Table, Variable
-from spbn.transforms import Margins, YeoJohnson
+from spbn.transforms import FREE, Bounds, Margins, YeoJohnson
 
 EQUIVALENT = "the reverse is equivalent: it implies the same independences"  # why a direction is open
 
@@ -370,6 +370,11 @@ class Joint:
     def margin(self, node: str) -> YeoJohnson | None:
         """Return the transform of a column, if it has one."""
         return None if self.margins is None else self.margins.columns.get(node)
+
+    def bounds(self, node: str) -> Bounds:
+        """Return the least and the greatest possible value of a continuous variable."""
+        margin = self.margin(node)
+        return FREE if margin is None else margin.bounds
 
     def in_density_units(self, node: str, values: FloatArray) -> FloatArray:
         margin = self.margin(node)

@@ -19,6 +19,7 @@ from spbn.joint import Joint
 from spbn.nodes.base import CPD, Interval, Levels, Region
 from spbn.tables.columns import as_text
 from spbn.tables.table import Table, Variable
+from spbn.transforms import bounds_in_words
 
 
 class Evidence(NamedTuple):
@@ -45,9 +46,10 @@ def read_evidence(network: Joint, evidence: Mapping[str, object] | None, what: s
             )
         found = _read(variables[name], value, what)
         if isinstance(found, float):
-            known.points[name] = _in_density_units(network, name, found)
+            known.points[name] = _in_density_units(network, name, found, what)
         elif isinstance(found, Interval):
-            low, high = (_in_density_units(network, name, end) for end in (found.low, found.high))
+            margin = network.margin(name)
+            low, high = (end if margin is None else margin.outward(end) for end in (found.low, found.high))
             known.regions[name] = Interval(low, high)
         elif found is not None:
             known.regions[name] = found
@@ -69,8 +71,15 @@ def require_values(set_to: Evidence, what: str = "do") -> None:
         )
 
 
-def _in_density_units(network: Joint, name: str, value: float) -> float:
-    return float(network.in_density_units(name, np.array([value]))[0]) if math.isfinite(value) else value
+def _in_density_units(network: Joint, name: str, value: float, what: str) -> float:
+    margin = network.margin(name)
+    if margin is None:
+        return value
+    if not margin.floor <= value <= margin.ceiling:
+        raise ArgumentError(
+            f"{what}: {name!r} is {bounds_in_words(margin.bounds)} under the network. Got {value:.12g}."
+        )
+    return float(margin.forward(np.array([value]))[0])
 
 
 def read_region(variable: Variable, value: Any, what: str) -> Region | None:

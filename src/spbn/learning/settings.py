@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import math
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -37,12 +38,14 @@ if TYPE_CHECKING:
     from spbn.structure import Structure
     from spbn.tables.reader import RowsLike, TableLike
     from spbn.tables.readings import Preparation
+    from spbn.transforms import Bounds, MarginsPlan
 
     Arcs = Iterable[Arc]
     Names = str | Sequence[str]
     Types = Iterable[NodeType | str]
     Tiers = Sequence[Names]
     BandwidthFunction = Callable[[FloatArray], FloatArray]
+    Ends = Mapping[str, tuple[float | None, float | None]]
 
 Model = Literal["spbn", "gbn", "kdebn", "blend", "auto"]
 Algorithm = Literal["hc", "boss", "pc"]
@@ -107,7 +110,8 @@ class Option:
     implies: Model | None = None  # the model that is meant by whoever gives it, and names none
     is_shared: bool = True  # whether every command that learns has this flag, or those that declare it
     only_for: tuple[Algorithm, ...] | None = None  # the algorithms that use it; None if all do
-    is_recorded: bool = True  # whether a network's record has it
+    is_recorded: bool = True  # whether a network's record has it ...
+    has_default_recorded: bool = True  # ... and has it also where it is the default
     affects_result: bool = True  # whether another value may lead to another network, given the time
     in_estimators: bool = True  # whether the estimators for scikit-learn have it as a parameter
 
@@ -279,6 +283,17 @@ class LearnSettings:
         "Transform every column, to reduce skew and heavy tails, or those that are predicted better for it. "
         "Default: auto for the model auto, otherwise no column.",
     )
+    bounds: str | Ends = option(
+        "auto",
+        "The least and the greatest possible value of columns, None for no bound: "
+        '``{"price": (0, None), "share": (0, 1)}``, or as text: ``"price:0:,share:0:1"``. Whatever is drawn '
+        'is within them, and beyond them the density is 0. With ``margins="auto"``, other columns count as '
+        "bounded if all their values are positive, or between 0 and 1, and that predicts them better. With "
+        '"none", no column does.',
+        "Least and greatest possible values of columns: price:0:,share:0:1. Samples stay within them. Those "
+        "of other columns are found where that predicts better, unless it is none.",
+        has_default_recorded=False,
+    )
     hidden: int | Literal["auto"] | None = option(
         None,
         'A hidden class: how many populations the rows come from, or "auto", which finds out; that may be '
@@ -376,6 +391,8 @@ class LearnSettings:
             if isinstance(value, Iterator):  # which could be read only once, and is needed more often
                 object.__setattr__(self, known.name, tuple(value))
         object.__setattr__(self, "tiers", _checked_tiers(self.tiers))
+        if self.bounds not in ("auto", "none"):
+            object.__setattr__(self, "bounds", _checked_bounds(self.bounds))
         self._require_values()
         self._require_agreement()
 
@@ -395,6 +412,9 @@ class LearnSettings:
         from spbn.record import plain_settings
 
         recorded = {name: self._used(name) for name, known in OPTIONS.items() if known.is_recorded}
+        for name, known in OPTIONS.items():
+            if not known.has_default_recorded and recorded.get(name) == known.default:
+                del recorded[name]
         return plain_settings(recorded)
 
     def affecting_result(self) -> dict[str, object]:
@@ -442,6 +462,15 @@ class LearnSettings:
         return "auto" if self.model_name == "auto" else "none"
 
     @property
+    def margins_plan(self) -> MarginsPlan:
+        """Which columns get a transform, and within which bounds."""
+        from spbn.transforms import MarginsPlan
+
+        if isinstance(self.bounds, str):
+            return MarginsPlan(self.margins_name, finds_bounds=self.bounds == "auto")
+        return MarginsPlan(self.margins_name, {name: _ends(name, ends) for name, ends in self.bounds.items()})
+
+    @property
     def node_types(self) -> tuple[NodeType, ...]:
         """The types that continuous nodes may have."""
         from spbn.nodes.base import NodeType
@@ -472,7 +501,8 @@ class LearnSettings:
     @property
     def is_published(self) -> bool:
         """Whether the model is one of the paper's, which learns from all rows as they are."""
-        return self.model_name in PUBLISHED and self.types is None and self.margins_name == "none"
+        is_plain = self.margins_name == "none" and isinstance(self.bounds, str)
+        return self.model_name in PUBLISHED and self.types is None and is_plain
 
     @property
     def algorithm_name(self) -> Algorithm:
@@ -682,6 +712,45 @@ def _checked_tiers(tiers: object) -> tuple[tuple[str, ...], ...]:
     raise ArgumentError(
         f"{argument('tiers')} must be groups of columns, in the order of events: "
         f"[['age', 'sex'], ['dose'], ['outcome']]. Got {tiers!r} instead."
+    )
+
+
+def _checked_bounds(bounds: object) -> Ends:
+    """Return bounds as they are given, by column; refuse what makes no sense."""
+    if isinstance(bounds, str):
+        read: dict[str, tuple[float | None, float | None]] = {}
+        for part in filter(None, map(str.strip, bounds.split(","))):
+            name, *ends = part.rsplit(":", 2)
+            with suppress(ValueError):
+                if len(ends) == 2 and name not in read:
+                    low, high = (float(end) if end.strip() else None for end in ends)
+                    read[name.strip()] = low, high
+                    continue
+            raise ArgumentError(
+                f"{argument('bounds')} are a name, the least and the greatest value for each column: "
+                f"'price:0:,share:0:1', or 'none'. Got {part!r}."
+            )
+        bounds = read
+    if not isinstance(bounds, Mapping):
+        raise ArgumentError(
+            f"{argument('bounds')} must be a dict of pairs (least, greatest), None for no bound: "
+            f"{{'price': (0, None)}}. Got {bounds!r:.100}."
+        )
+    for name, ends in bounds.items():
+        _ends(name, ends)
+    return {name: (low, high) for name, (low, high) in bounds.items()}
+
+
+def _ends(name: object, ends: object) -> Bounds:
+    """Return bounds of a column as numbers."""
+    with suppress(TypeError, ValueError):
+        first, last = cast("tuple[float | None, float | None]", ends)
+        low, high = -math.inf if first is None else float(first), math.inf if last is None else float(last)
+        if isinstance(name, str) and low < high:
+            return low, high
+    raise ArgumentError(
+        f"{argument('bounds')}: those of {name!r} must be a pair (least, greatest), None for no bound. "
+        f"Got {ends!r:.100}."
     )
 
 
