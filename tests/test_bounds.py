@@ -177,7 +177,7 @@ def test_questions_know_the_bounds():
     assert posterior.probability({"price": (0, None)}) == pytest.approx(1.0, abs=1e-12)
     assert posterior.probability({"share": (-3, 1)}) == pytest.approx(1.0, abs=1e-12)
     assert posterior.quantile([1e-9, 1 - 1e-9]).loc["share"].between(0, 1).all()
-    with pytest.raises(ArgumentError, match="'price' is 0 or more under the network. Got -1"):
+    with pytest.raises(ArgumentError, match=r"'price' is 0 or more under the network\. Got -1"):
         network.query({"price": -1.0})
     assert network.query({"share": (-1, 0.5)}).probability({"price": (0, None)}) == pytest.approx(1.0)
 

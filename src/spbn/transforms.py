@@ -46,7 +46,7 @@ from spbn._base.arrays import FloatArray, IntArray
 from spbn._base.checks import choice
 from spbn.errors import ArgumentError, DataError, ModelFileError, argument, quoted, setting
 from spbn.numerics.spreads import LEVELS, centre_and_scale, spreads_from_quantiles, without_far_values
-from spbn.tables.table import Table
+from spbn.tables.table import Table, Variable
 
 KINDS = ("none", "yeo-johnson", "auto")
 LEAST, GREATEST = 0.0, 2.0  # exponents for which the transform is a bijection
@@ -59,6 +59,11 @@ SOFTNESS = (4.0, 0.25)  # of bounds that are tried, as shares of the range from 
 WITHIN_REACH = 5.0  # standard deviations from the median, beyond which a bound is never met
 HELD_AT = 8.0  # standardised values at the most extreme, between which and a bound all values are the same
 LEAST_LENGTH = 1e-280  # from a bound to the next value, as a share of the softness
+
+FEWEST_EQUAL, EQUAL_SHARE = 20, 0.05  # rows with the same value, and their share, for it to be an atom
+STANDS_OUT, STANDS_OUT_AT_END = 3.0, 1.5  # times as many rows as have the commonest other value
+FEWEST_OTHERS = 20  # different values besides atoms
+MOST_ATOMS = 1 << 10  # of a column, in a file
 
 #: The least and the greatest possible value of a column.
 Bounds = tuple[float, float]
@@ -79,6 +84,8 @@ class YeoJohnson:
     floor: float = -np.inf
     ceiling: float = np.inf
     softness: float = 1.0
+    #: Values that have a probability of their own.
+    atoms: tuple[float, ...] = ()
 
     @classmethod
     def fit(
@@ -115,9 +122,26 @@ class YeoJohnson:
         return cls(centre, scale, best, *limits_of(float(z.min()), float(z.max())))
 
     def forward(self, column: FloatArray) -> FloatArray:
-        return _moved(column, *self.parameters)[0]
+        moved = _moved(column, *self.parameters)[0]
+        for atom, place in zip(self.atoms, self.moved_atoms, strict=True):
+            moved = np.where(column == atom, place, moved)
+        return moved
+
+    @cached_property
+    def moved_atoms(self) -> tuple[float, ...]:
+        """Where the atoms are among transformed values: those at a bound are beyond all others."""
+        found = _moved(np.array(self.atoms), *self.parameters)[0]
+        found -= [atom <= self.floor for atom in self.atoms]
+        found += [atom >= self.ceiling for atom in self.atoms]
+        return tuple(found.tolist())
 
     def inverse(self, values: FloatArray) -> FloatArray:
+        found = self._inverse(values)
+        for atom, place in zip(self.atoms, self.moved_atoms if self.atoms else (), strict=True):
+            found = np.where(values == place, atom, found)
+        return found
+
+    def _inverse(self, values: FloatArray) -> FloatArray:
         with np.errstate(over="ignore", invalid="ignore"):  # no draw is beyond infinity
             ends = _bent(np.array([self.low, self.high]), self.exponent)[0]
         held = np.clip(values, *ends)
@@ -150,12 +174,15 @@ class YeoJohnson:
 
     def outward(self, end: float) -> float:
         """Return the end of an interval among transformed values: infinite at a bound, and beyond it."""
+        if end in self.atoms:
+            return self.moved_atoms[self.atoms.index(end)]
         if not math.isfinite(end) or end <= self.floor or end >= self.ceiling:
             return -math.inf if end <= self.floor else math.inf
         return float(self.forward(np.array([end]))[0])
 
     def log_slope(self, column: FloatArray) -> FloatArray:
-        return _moved(column, *self.parameters)[1]
+        slopes = _moved(column, *self.parameters)[1]
+        return np.where(np.isin(column, self.atoms), 0.0, slopes) if self.atoms else slopes
 
     @property
     def parameters(self) -> tuple[float, ...]:
@@ -179,9 +206,47 @@ class YeoJohnson:
         return max(least, self.floor + shortest), min(most, self.ceiling - shortest)
 
     def __str__(self) -> str:
-        if self.bounds == FREE:
-            return f"Yeo-Johnson, λ = {self.exponent:.2f}"
-        return f"{bounds_in_words(self.bounds)}; Yeo-Johnson, λ = {self.exponent:.2f}"
+        known = [] if self.bounds == FREE else [bounds_in_words(self.bounds)]
+        bent = [] if self.is_plain else [f"Yeo-Johnson, λ = {self.exponent:.2f}"]
+        atoms = [f"may be exactly {' or '.join(f'{atom:.12g}' for atom in self.atoms)}"] if self.atoms else []
+        return "; ".join([*known, *bent, *atoms])
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it leaves values as they are."""
+        return replace(self, atoms=()) == UNCHANGED
+
+
+#: The transform of a column with atoms that needs no other.
+UNCHANGED = YeoJohnson(0.0, 1.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Atoms:
+    """Values of a column that many rows have exactly, and the discrete variable that says which rows.
+
+    Examples
+    --------
+    >>> from spbn.transforms import Atoms
+    >>> print(Atoms("balance", (0.0,)).variable)
+    Variable(name='balance = 0', levels=('no', 'yes'))
+    """
+
+    column: str
+    values: tuple[float, ...]
+
+    @property
+    def variable(self) -> Variable:
+        written = [f"{value:.12g}" for value in self.values]
+        levels = ("no", "yes") if len(written) == 1 else ("other", *written)
+        return Variable(f"{self.column} = {' or '.join(written)}", levels)
+
+    def codes(self, column: FloatArray) -> FloatArray:
+        """Return which atom every value is, from 1 on; 0 is none, and NaN missing."""
+        codes = np.zeros(len(column))
+        for number, value in enumerate(self.values, 1):
+            codes[column == value] = number
+        return np.where(np.isnan(column), np.nan, codes)
 
 
 @dataclass(frozen=True)
@@ -190,23 +255,41 @@ class Margins:
 
     columns: Mapping[str, YeoJohnson]
 
+    @cached_property
+    def atoms(self) -> dict[str, Atoms]:
+        """The atoms of the columns that have any."""
+        return {name: Atoms(name, column.atoms) for name, column in self.columns.items() if column.atoms}
+
     @property
     def or_none(self) -> Margins | None:
         """None if no column has a transform."""
         return self if self.columns else None
 
     def __str__(self) -> str:
+        shown = [name for name, column in self.columns.items() if not column.is_plain]
         bounded = [
             f"{name} is {bounds_in_words(c.bounds)}" for name, c in self.columns.items() if c.bounds != FREE
         ]
         known = f"; {', '.join(bounded)}" if bounded else ""
-        return f"transformed: {', '.join(self.columns)} (equations are in transformed units){known}"
+        return f"transformed: {', '.join(shown) or 'nothing'} (equations are in transformed units){known}"
 
     def only(self, names: Collection[str]) -> Margins:
         return Margins({name: column for name, column in self.columns.items() if name in names})
 
     def transformed(self, table: Table) -> Table:
-        return table.with_columns(self.moved(table.names, table.columns)[0])
+        """Return the transformed columns and, last, those that mark atoms."""
+        moved = self.moved(table.names, table.columns)[0]
+        found = [atoms for name, atoms in self.atoms.items() if name in table.names]
+        found = [atoms for atoms in found if atoms.variable.name not in table.names]
+        if not found:
+            return table.with_columns(moved)
+        marks = [atoms.codes(table.column(atoms.column)) for atoms in found]
+        return Table(
+            (*table.names, *(atoms.variable.name for atoms in found)),
+            np.concatenate([moved, marks]),
+            {**table.levels, **{atoms.variable.name: atoms.variable.levels for atoms in found}},
+            {**table.marked_by, **{atoms.column: atoms.variable.name for atoms in found}},
+        )
 
     def log_slopes(self, table: Table, names: Sequence[str]) -> FloatArray:
         """Return what the transforms add to the log-density of every column: columns × rows."""
@@ -222,6 +305,12 @@ class Margins:
         for first in range(0, columns.shape[1], AT_ONCE):
             some = slice(first, first + AT_ONCE)
             moved[places, some], slopes[places, some] = _moved(columns[places, some], *parameters)
+        for name in self.atoms:
+            if name in names:
+                place, transform = names.index(name), self.columns[name]
+                is_atom = np.isin(columns[place], transform.atoms)
+                moved[place, is_atom] = transform.forward(columns[place, is_atom])
+                slopes[place, is_atom] = 0.0
         if not np.isfinite(moved).all():
             _require_finite(names, columns, moved)
         return moved, slopes
@@ -369,11 +458,15 @@ class MarginsPlan:
 
     `bounds`: what is known of columns; one without any has `FREE`.
     `finds_bounds`: whether "auto" looks for those of all others.
+    `atoms`: values of columns that have a probability of their own; they are found if there are none.
+    `finds_atoms`: whether those of other columns are found as well.
     """
 
     kind: str
     bounds: Mapping[str, Bounds] = field(default_factory=dict)
     finds_bounds: bool = True
+    atoms: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    finds_atoms: bool = False
 
     def __post_init__(self) -> None:
         require_kind(self.kind)
@@ -390,6 +483,16 @@ class MarginsPlan:
         `codes`: the class of every row, if columns are predicted by classes.
         """
         bounds = self.bounds.get(name, None if self.finds_bounds else FREE)
+        atoms = self._atoms_of(name, column)
+        if atoms:
+            if bounds is not None:
+                _require_within(name, column, bounds)
+            elif min(atoms) < 0.0:
+                bounds = FREE
+            others = ~np.isin(column, atoms)
+            rest = replace(self, atoms={}, finds_atoms=False, bounds={} if bounds is None else {name: bounds})
+            codes = None if codes is None else codes[others]
+            return replace(rest.transform(name, column[others], codes) or UNCHANGED, atoms=atoms)
         if bounds is not None and bounds != FREE:
             _require_within(name, column, bounds)
             return choose_transform(column, codes, bounds)
@@ -397,21 +500,57 @@ class MarginsPlan:
             return choose_transform(column, codes, bounds)
         return YeoJohnson.fit(column) if self.kind == "yeo-johnson" else None
 
+    def _atoms_of(self, name: str, column: FloatArray) -> tuple[float, ...]:
+        """Return the atoms of a column; refuse those that cannot be told from its other values."""
+        known = self.atoms.get(name)
+        if known:
+            rest = column[~np.isin(column, known)]
+            absent = [atom for atom in known if not (column == atom).any()]
+            if absent:
+                raise ArgumentError(
+                    f"{argument('atoms')}: no row has {name} = {absent[0]:.12g}. Leave it out."
+                )
+            if len(rest) < 2 or rest.min() == rest.max():
+                raise ArgumentError(
+                    f"{argument('atoms')}: {name!r} has too few other values than these: make it discrete."
+                )
+            return tuple(sorted(known))
+        return find_atoms(column) if known is not None or self.finds_atoms else ()
+
     def fit(self, table: Table, codes: IntArray | None = None) -> Margins | None:
         """Return the margins of a table; None if no column is to be transformed."""
         numbers = [variable.name for variable in table.variables if not variable.is_discrete]
-        unknown = [name for name in self.bounds if name not in numbers]
-        if unknown:
-            raise ArgumentError(
-                f"{argument('bounds')} must name columns of numbers: {quoted(numbers)}. "
-                f"Got {quoted(unknown)}."
-            )
+        for what, named in (("bounds", self.bounds), ("atoms", self.atoms)):
+            unknown = [name for name in named if name not in numbers]
+            if unknown:
+                raise ArgumentError(
+                    f"{argument(what)} must name columns of numbers: {quoted(numbers)}. "
+                    f"Got {quoted(unknown)}."
+                )
         found = {name: self.transform(name, table.column(name), codes) for name in numbers}
         margins = Margins({name: transform for name, transform in found.items() if transform is not None})
         if self.kind == "yeo-johnson":
             for name, transform in margins.columns.items():
                 _require_resolution(name, table.column(name), transform)
         return margins.or_none
+
+
+def find_atoms(column: FloatArray) -> tuple[float, ...]:
+    """Return values that many rows share, and that stand out from all others.
+
+    At the end of a column they need not stand out as much: zeros, or what is more than a meter can show.
+    Where few other values are left, the column has levels rather than atoms.
+    """
+    values, counts = np.unique(column, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    enough = int((counts >= max(FEWEST_EQUAL, EQUAL_SHARE * len(column))).sum())
+    for number in range(min(enough, len(values) - FEWEST_OTHERS), 0, -1):
+        chosen = order[:number]
+        is_end = (chosen == 0) | (chosen == len(values) - 1)
+        least = np.where(is_end, STANDS_OUT_AT_END, STANDS_OUT) * counts[order[number]]
+        if (counts[chosen] >= least).all():
+            return tuple(np.sort(values[chosen]).tolist())
+    return ()
 
 
 def _require_within(name: str, column: FloatArray, bounds: Bounds) -> None:
@@ -430,7 +569,8 @@ def to_plain(margins: Margins, nodes: Sequence[str]) -> dict[str, Any]:
         name: {
             key: value
             for key, value in asdict(column).items()
-            if np.isfinite(value) and (key != "softness" or column.bounds != FREE)
+            if (column.atoms if key == "atoms" else np.isfinite(value))
+            and (key != "softness" or column.bounds != FREE)
         }
         for name, column in margins.columns.items()
     }
@@ -454,10 +594,15 @@ def _column(entry: Mapping[str, Any]) -> YeoJohnson:
     values = {key: entry[key] for key in ("centre", "scale", "exponent")}
     # Files of version 0.2 have no limits.
     values |= {key: entry[key] for key in ("low", "high", "floor", "ceiling", "softness") if key in entry}
-    for value in values.values():
+    atoms = entry.get("atoms", [])
+    if not isinstance(atoms, list) or len(atoms) > MOST_ATOMS or len(set(atoms)) < len(atoms):
+        raise ValueError(f"{entry!r:.100} has atoms that make no sense")
+    for value in [*values.values(), *atoms]:
         if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
             raise ValueError(f"{entry!r:.100} must hold numbers")
-    found = YeoJohnson(**{key: float(value) for key, value in values.items()})
+    found = YeoJohnson(**{key: float(value) for key, value in values.items()}, atoms=tuple(map(float, atoms)))
+    if not all(found.floor <= atom <= found.ceiling for atom in found.atoms):
+        raise ValueError(f"{entry!r:.100} has atoms beyond its bounds")
     if not (found.scale > 0.0 and LEAST <= found.exponent <= GREATEST and found.low <= 0.0 <= found.high):
         raise ValueError(f"{entry!r:.100} is not a transform")
     if found.bounds != FREE:

@@ -58,9 +58,24 @@ def read_evidence(network: Joint, evidence: Mapping[str, object] | None, what: s
 
 def read_interventions(network: Joint, do: Mapping[str, object] | None, what: str = "do") -> dict[str, float]:
     """Read what variables are set to, in the units of the densities; `what` is the argument that says it."""
-    found = read_evidence(network, do, argument(what))
+    found = with_marks(network, read_evidence(network, do, argument(what)), argument(what))
     require_values(found, what)
     return found.points
+
+
+def with_marks(network: Joint, known: Evidence, what: str) -> Evidence:
+    """Add which atoms columns have whose values are known, and refuse what contradicts that."""
+    points, regions = dict(known.points), dict(known.regions)
+    for name, atoms in network.atoms.items():
+        if name not in points:
+            continue
+        mark = atoms.variable
+        code = atoms.codes(network.in_data_units(name, np.array([points[name]])))[0]
+        said, among = points.get(mark.name, code), regions.pop(mark.name, Levels((int(code),)))
+        if said != code or not among.contains(np.array([code])).all():
+            raise ArgumentError(f"{what} contradicts itself: {mark.name!r} is {mark.levels[int(code)]!r}.")
+        points[mark.name] = float(code)
+    return Evidence(points, regions)
 
 
 def require_values(set_to: Evidence, what: str = "do") -> None:

@@ -330,7 +330,7 @@ def prepare_task(data: RowsLike, settings: LearnSettings, extras: Extras = NO_EX
             rows = margins.transformed(rows)
             completions = [margins.transformed(completion) for completion in completions]
     start = start_structure(rows.variables, settings, extras.inputs)
-    resolved = settings.resolve([variable.name for variable in rows.variables])
+    resolved = resolve(settings, rows)
     refuse_impossible(impossible_arcs(rows.variables), resolved.required_arcs)
     scored, scoring = rows, settings
     if split is not None:
@@ -340,6 +340,28 @@ def prepare_task(data: RowsLike, settings: LearnSettings, extras: Extras = NO_EX
         scoring = settings.replace(folds=split.folds, validation=held_out, hidden=None)
     done = extras._replace(completions=tuple(completions), units=units, classes=classes)
     return Task(settings, resolved, done, began, original, odd, margins, rows, start, scored, scoring)
+
+
+def resolve(settings: LearnSettings, rows: Table | RemoteRows) -> LearnSettings:
+    """Return settings with arcs in the place of patterns and tiers.
+
+    What marks atoms is a parent of their column, and what cannot be joined with that cannot be with the mark.
+    """
+    marks = {} if isinstance(rows, RemoteRows) else rows.marked_by
+    names = [variable.name for variable in rows.variables if variable.name not in marks.values()]
+    found = settings.resolve(names)
+    if not marks:
+        return found
+    forbidden = [
+        (above, below)
+        for source, target in found.forbidden_arcs
+        for above in (source, marks.get(source, source))
+        for below in (target, marks.get(target, target))
+    ]
+    return found.replace(
+        required_arcs=(*found.required_arcs, *((mark, name) for name, mark in marks.items())),
+        forbidden_arcs=tuple(dict.fromkeys(forbidden)),
+    )
 
 
 def read_table(data: TableLike, settings: LearnSettings) -> Table:
@@ -397,6 +419,7 @@ def remote_settings(settings: LearnSettings) -> LearnSettings:
         "algorithm": settings.algorithm_name == "pc",
         "hidden": settings.has_class,
         "bounds": has_bounds,
+        "atoms": settings.has_atoms,
     }
     refused |= is_given
     for name, is_refused in refused.items():
@@ -796,12 +819,17 @@ def fit(
         table = task.odd.leave_out(original)
         table = table if division is None else division.with_class(table)
         typical = typical_logpdf(structure, table, fit_settings, task.margins)
+    marks = task.rows.marked_by.values()
     record = Record(
         settings=task.given.plain(),
         versions=current_versions(),
         rows=task.rows.rows if isinstance(task.rows, Table) else task.rows.count,
         left_out=len(task.odd.numbers),
-        columns=tuple(v.name for v in task.rows.variables if division is None or v.name != hidden.NAME),
+        columns=tuple(
+            v.name
+            for v in task.rows.variables
+            if (division is None or v.name != hidden.NAME) and v.name not in marks
+        ),
         data_hash=None if original is None else original.digest,
         typical=typical,
         open_directions=find_open_directions(
@@ -835,8 +863,8 @@ def _impute_and_learn(data: TableLike, settings: LearnSettings) -> BayesianNetwo
     odd.warn()
     table, complete = odd.leave_out(every), odd.leave_out_of_folds(complete)
     structural_em.require_values(table)
-    plan = settings.margins_plan
-    smooth = complete.replace(hidden=None)  # what fills holes does without a class
+    plan = settings.replace(atoms="none").margins_plan
+    smooth = complete.replace(hidden=None, atoms="none")  # what fills holes does without
     if settings.model_name in ("blend", "kdebn", "auto"):
         start = settings.start if isinstance(settings.start, Structure) else "ckde"
         penalty = OPTIONS["penalty"].default  # which a search with validation rows does not have

@@ -294,6 +294,18 @@ class LearnSettings:
         "of other columns are found where that predicts better, unless it is none.",
         has_default_recorded=False,
     )
+    atoms: Names = option(
+        "none",
+        "Columns in which many rows have exactly the same value, such as 0, which then has a probability of "
+        'its own. Values are found ("balance"), or given ("balance=0"). "auto" looks in all columns for '
+        "values that stand out, and that at least 5 % of the rows and 20 rows have. The network has one more "
+        'node for every such column, "balance = 0", which is a parent of it and may be one of others. At '
+        "these values, densities are probabilities (see `spbn.nodes.atoms`).",
+        "Columns in which many rows have exactly the same value, balance or balance=0, or auto to find them: "
+        "the value gets a probability of its own. May be repeated.",
+        has_default_recorded=False,
+        in_estimators=False,
+    )
     hidden: int | Literal["auto"] | None = option(
         None,
         'A hidden class: how many populations the rows come from, or "auto", which finds out; that may be '
@@ -466,9 +478,33 @@ class LearnSettings:
         """Which columns get a transform, and within which bounds."""
         from spbn.transforms import MarginsPlan
 
-        if isinstance(self.bounds, str):
-            return MarginsPlan(self.margins_name, finds_bounds=self.bounds == "auto")
-        return MarginsPlan(self.margins_name, {name: _ends(name, ends) for name, ends in self.bounds.items()})
+        bounds = {} if isinstance(self.bounds, str) else self.bounds
+        return MarginsPlan(
+            self.margins_name,
+            {name: _ends(name, ends) for name, ends in bounds.items()},
+            self.bounds != "none",
+            self.known_atoms,
+            "auto" in _several(self.atoms),
+        )
+
+    @property
+    def has_atoms(self) -> bool:
+        """Whether values may have a probability of their own."""
+        return _several(self.atoms) not in ((), ("none",))
+
+    @property
+    def known_atoms(self) -> dict[str, tuple[float, ...]]:
+        """The atoms that were given, by column: none where they are to be found."""
+        found: dict[str, tuple[float, ...]] = {}
+        for text in _several(self.atoms):
+            name, equals, value = text.rpartition("=")
+            try:
+                name, values = (name, (float(value),)) if equals else (text, ())
+            except ValueError:
+                name, values = text, ()
+            if text not in ("auto", "none"):
+                found[name.strip()] = (*found.get(name.strip(), ()), *values)
+        return found
 
     @property
     def node_types(self) -> tuple[NodeType, ...]:
@@ -496,12 +532,12 @@ class LearnSettings:
     @property
     def score_name(self) -> ScoreName:
         """The score that hill climbing maximises: the one that was asked for, or that of the model."""
-        return self.score or ("bic" if self.model_name == "gbn" and not self.has_class else "cv")
+        return self.score or ("cv" if self.model_name != "gbn" or self.has_class or self.has_atoms else "bic")
 
     @property
     def is_published(self) -> bool:
         """Whether the model is one of the paper's, which learns from all rows as they are."""
-        is_plain = self.margins_name == "none" and isinstance(self.bounds, str)
+        is_plain = self.margins_name == "none" and isinstance(self.bounds, str) and not self.has_atoms
         return self.model_name in PUBLISHED and self.types is None and is_plain
 
     @property
@@ -580,6 +616,11 @@ class LearnSettings:
             raise ArgumentError(
                 f"{argument('prepare')} is for spbn.learn: pass spbn.prepare(data).frame instead."
             )
+
+    def refuse_atoms(self, reason: str) -> None:
+        """Refuse atoms where they make no sense, or are not there yet."""
+        if self.has_atoms:
+            raise ArgumentError(f"{argument('atoms')} cannot be given here: {reason}.")
 
     def _require_values(self) -> None:
         """Refuse values that make no sense by themselves."""
@@ -675,6 +716,19 @@ class LearnSettings:
                 f"{setting('score', self.score)} is for {setting('model', 'gbn')} only. "
                 f"Got {setting('model', self.model_name)}: use {setting('score', 'cv')}."
             )
+        if self.has_atoms:
+            unusual = {
+                setting("algorithm", "pc"): self.algorithm_name == "pc",
+                setting("score", self.score_name): self.score_name != "cv",
+                setting("hidden", self.hidden): self.has_class,
+                setting("max_parents", 0): self.max_parents == 0,
+                f"{argument('start')} (as a structure)": isinstance(self.start, Structure),
+                f"{argument('validation')} (as a table)": not _is_share(self.held_out),
+            }
+            for which in (which for which, is_given in unusual.items() if is_given):
+                raise ArgumentError(
+                    f"{argument('atoms')} cannot be given with {which}: leave one of them out."
+                )
         if self.has_class and self.score_name != "cv":
             raise ArgumentError(
                 f"{setting('score', self.score)} cannot be given with {setting('hidden', self.hidden)}: "
@@ -713,6 +767,14 @@ def _checked_tiers(tiers: object) -> tuple[tuple[str, ...], ...]:
         f"{argument('tiers')} must be groups of columns, in the order of events: "
         f"[['age', 'sex'], ['dose'], ['outcome']]. Got {tiers!r} instead."
     )
+
+
+def _several(names: Names) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _is_share(validation: object) -> bool:
+    return validation is None or isinstance(validation, float | int)
 
 
 def _checked_bounds(bounds: object) -> Ends:

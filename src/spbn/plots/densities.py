@@ -81,7 +81,7 @@ def plot_cpd(
     rows = network.sample(CLOUD_POINTS, seed=0) if data is None else data
     if network.hidden in kinds:  # rows belong to their most probable classes
         rows = with_classes(network, as_table(rows, variables=network.variables))
-    table = as_table(rows, variables=list(kinds.values()))
+    table = network.with_marks(as_table(rows, variables=network.columns_of(kinds)))
     columns = dict(zip(table.names, table.columns, strict=True))
     family = _Family(network, kinds[node], parents, columns, dict(table.levels))
     if ax is None:
