@@ -274,7 +274,7 @@ def _show_demo(fitted: BayesianNetwork, learned: BayesianNetwork, found: Mapping
 
 
 @command
-@options.learning_options()
+@options.learning_options(but=("atoms",))
 @click.option("--replicates", default=100, help="How many searches, each on half of the rows.")
 @click.option("--workers", default=1, help="Number of processes that search at the same time.")
 @options.scheduler_option
@@ -383,7 +383,7 @@ def _use_threads(count: int) -> None:
 
 @command
 @options.learning_options(
-    but=("model",),
+    but=("model", "atoms"),
     one_table=True,
     folds={"help": "Number of folds for the comparison."},
     margins={
@@ -455,7 +455,7 @@ def _in_words(shares: pd.Series[Any]) -> str:
 
 @command
 @options.learning_options(
-    but=("folds", "missing", "hidden"),
+    but=("folds", "missing", "hidden", "atoms"),
     one_table=True,
     test={"flag": "--independence-test"},
 )

@@ -295,7 +295,7 @@ class LearnSettings:
         has_default_recorded=False,
     )
     atoms: Names = option(
-        "none",
+        (),
         "Columns in which many rows have exactly the same value, such as 0, which then has a probability of "
         'its own. Values are found ("balance"), or given ("balance=0"). "auto" looks in all columns for '
         "values that stand out, and that at least 5 % of the rows and 20 rows have. The network has one more "
@@ -304,7 +304,6 @@ class LearnSettings:
         "Columns in which many rows have exactly the same value, balance or balance=0, or auto to find them: "
         "the value gets a probability of its own. May be repeated.",
         has_default_recorded=False,
-        in_estimators=False,
     )
     hidden: int | Literal["auto"] | None = option(
         None,
