@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMPS := .venv/.stamps
 
-.PHONY: help setup compile demo test test-fast check docs tutorials quick format bench fuzz mutants clean
+.PHONY: help setup compile demo test test-fast check docs tutorials quick format bench fuzz mutants random-mutants release-check clean
 
 # The paper's data, in the layout of its authors' repository.
 DATA ?= ../shared/paper-data
@@ -25,8 +25,10 @@ help:
 	@echo "make quick   run a few cells of every experiment; DATA=..., ANOMALIES=... and HYBRID=... say where data is"
 	@echo "make format  format the code as 'make check' requires"
 	@echo "make bench   run the benchmarks against other libraries (minutes to hours)"
-	@echo "make fuzz    try odd tables and damaged files for a minute; SECONDS=... and SEED=... change that"
+	@echo "make fuzz    try odd tables, damaged files, questions and streams for a minute; SECONDS=... and SEED=... change that"
 	@echo "make mutants break the library in many places, and check that the tests notice; ONLY=... selects some"
+	@echo "make release-check build wheel and sdist, install each into an empty environment, and try it there"
+	@echo "make random-mutants change operators, numbers and arguments at random; NUMBER=... and SEED=... change that"
 	@echo "make clean   remove .venv and everything else that was built"
 
 setup: $(STAMPS)/docs
@@ -93,6 +95,14 @@ fuzz: $(STAMPS)/dev
 
 mutants: $(STAMPS)/dev
 	$(BIN)/python tools/mutants.py $(ONLY)
+
+# Needs the package index, and nothing of .venv.
+release-check:
+	$(PYTHON) tools/release_check.py
+
+NUMBER ?= 20
+random-mutants: $(STAMPS)/dev
+	$(BIN)/python tools/random_mutants.py --number $(NUMBER) --seed $(SEED)
 
 # The stamps are newer than what they depend on, so nothing is installed twice.
 $(BIN)/python:

@@ -1,6 +1,6 @@
 """Rows over workers: what is found, how long it takes, and how much memory every process needs.
 
-    python benchmarks/workers.py [--small] [--only equal tree synthetic scaling killed narrow]
+    python benchmarks/workers.py [--small] [--only equal tree synthetic scaling killed narrow types]
 
 equal: scores of 200,000 rows in 7 partitions on 2 workers, compared with those in memory.
 tree: 10 million rows × 20 columns in Parquet files, larger than the memory of two workers with 700 MB each;
@@ -9,6 +9,8 @@ synthetic: 5 million rows of the paper's synthetic network; its structure should
 scaling: time with 1 and 2 workers, and from 1 to 10 million rows.
 killed: a worker is killed in the middle; the result should be the same.
 narrow: what the narrow kernels of a blend with two parents cost, in seconds of one process.
+types: what the score of a node with one parent costs, type by type, up to ten million rows; that of lines is
+the time of the passes that serve all families.
 
 The tables are written to a temporary folder, a part at a time. Peaks of memory are those of whole processes
 (VmHWM, Linux), the one that asks included. With --small, everything has a few thousand rows.
@@ -45,6 +47,7 @@ from timing import heading, machine
 
 PART = 500_000  # rows of a file
 FOLDS = 10
+MOST_BLENDED = 5_000_000  # rows in one process without a limit, whose densities take 64 bytes each
 
 
 def tree_rows(rows: int, columns: int, seed: int) -> tuple[pd.DataFrame, list[tuple[int, int]]]:
@@ -247,8 +250,37 @@ def narrow(folder: Path, sizes: list[int]) -> None:
     print(f"from {sizes[0]:,} to {sizes[-1]:,} rows the time grows as N^{power:.2f}")
 
 
+def node_types(folder: Path, sizes: list[int]) -> None:
+    heading("Ten-fold score of C given B from Parquet files: processor seconds, peak of the only process")
+    spent: dict[str, dict[int, float]] = {}
+    for rows in (4_000, *sizes):  # the first one compiles
+        for kind in ("lg", "curve", "ckde", "blend"):
+            count = min(rows, MOST_BLENDED) if kind == "blend" else rows
+            data = write(folder / f"{kind}-{rows}", count, synthetic)
+            forget_peak()
+            began = time.process_time()
+            shards = Shards.of(open_source(data), FoldAssignment(0, FOLDS, 0.2))
+            score = spbn.scores.CVLikelihood.of_rows(DaskRows.folds(shards, FitSettings()))
+            score.local("A", [], "lg")  # passes over the rows for what serves all families
+            if kind != "lg":
+                began = time.process_time()
+            score.local("C", ["B"], kind)
+            seconds = time.process_time() - began
+            shutil.rmtree(data)
+            if rows in sizes:
+                spent.setdefault(kind, {})[count] = seconds
+                print(f"{count:12,} rows  {kind:6} {seconds:9.1f} s {peak():9,.0f} MB", flush=True)
+    for kind, seconds_of in spent.items():
+        few, many = min(seconds_of), max(seconds_of)
+        power = math.log(seconds_of[many] / seconds_of[few]) / math.log(many / few)
+        beyond = ", ".join(
+            f"~{seconds_of[many] * more**power:,.0f} s for {many * more:,}" for more in (10, 100)
+        )
+        print(f"{kind}: from {few:,} to {many:,} rows the time grows as N^{power:.2f}; {beyond}")
+
+
 def main() -> None:
-    names = ("equal", "tree", "synthetic", "scaling", "killed", "narrow")
+    names = ("equal", "tree", "synthetic", "scaling", "killed", "narrow", "types")
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -272,6 +304,8 @@ def main() -> None:
                 scaling(folder / name, sizes, "1500MB")
             elif name == "killed":
                 killed(folder / name, 4_000 if small else 1_000_000)
+            elif name == "types":
+                node_types(folder / name, [5_000, 10_000] if small else [1_000_000, 10_000_000])
             else:
                 narrow(folder / name, [2_000, 4_000] if small else [200_000, 500_000, 1_000_000])
             shutil.rmtree(folder / name, ignore_errors=True)

@@ -19,7 +19,7 @@ CASES = {
     "penalty": (30.0, {"model": "auto"}),
     "patience": (0, {}),
     "epsilon": (10.0, {}),
-    "max_seconds": (0.0, {}),
+    "max_seconds": (0.0, {"model": "spbn"}),
     "max_parents": (1, {"model": "spbn"}),
     "required_arcs": ([("a", "c"), ("d", "b")], {"model": "gbn"}),
     "forbidden_arcs": ([("a", "b"), ("b", "a")], {"model": "gbn"}),

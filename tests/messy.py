@@ -116,9 +116,9 @@ def write_all(folder):
     folder = Path(folder)
     made: list[Messy] = []
 
-    def csv(name, frame, findings, nodes, *, above="", index=False, options=None, **how):
+    def csv(name, frame, findings, nodes, *, above="", index=False, encoding="utf-8", options=None, **how):
         text = frame.to_csv(index=index, **how)
-        (folder / name).write_text(above + text, encoding="utf-8")
+        (folder / name).write_text(above + text, encoding=encoding)
         read = {"sep": how["sep"]} if "sep" in how else {}
         if above:
             read["skiprows"] = above.count("\n")
@@ -303,12 +303,19 @@ def write_all(folder):
     frame = iris().drop(columns="target")
     rows = [
         {k: v for k, v in row.items() if v == v}
-        for row in frame.assign(petal_width=[f"{x} cm" for x in frame["petal_width"]]).to_dict("records")
+        for row in frame.assign(
+            petal_width=[f"{x} cm" for x in frame["petal_width"]], tags=[["a", "b"]] * len(frame)
+        ).to_dict("records")
     ]
     rows[4]["sepal_width"] = None
     (folder / "lines.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     made.append(
-        Messy("lines.jsonl", {"petal_width": ("unit",), "": ("holes",)}, tuple(frame), {"lines": True})
+        Messy(
+            "lines.jsonl",
+            {"petal_width": ("unit",), "tags": ("objects",), "": ("holes",)},
+            tuple(frame),
+            {"lines": True},
+        )
     )
     frame = carbon_dioxide()
     frame = frame.assign(
@@ -402,6 +409,55 @@ def write_all(folder):
         ("age", "income", "vote", "state", "news"),
         options={"encoding": "utf-8"},
     )  # fmt: skip
+    frame = wine()
+    rng = np.random.default_rng(3)
+    delivered = pd.Timestamp("2023-01-02") + pd.to_timedelta(rng.integers(400, size=178), unit="D")
+    csv(
+        "export.csv",
+        pd.DataFrame(
+            {
+                "Verkäufe": german(frame["proline"] * 3, 0),
+                "Anteil": [f"{x} %" for x in german(frame["alcohol"])],
+                "Fläche": [f"{x:.0f} m2" for x in frame["magnesium"] * 10],
+                "geliefert": delivered.strftime("%Y%m%d"),
+                "bezahlt": ["x" if x > 0.9 else "" for x in frame["hue"]],
+                "Quartal": [f"{2019 + k // 4}Q{k % 4 + 1}" for k in rng.integers(20, size=178)],
+                "PLZ": np.resize([10115, 20095, 80331, 50667], 178),
+                "Farbe": np.resize(["rot", "weiß", "-", "rosé", "rot"], 178),
+            }
+        ),
+        {
+            "Verkäufe": ("format",),
+            "Anteil": ("unit",),
+            "Fläche": ("unit",),
+            "geliefert": ("date",),
+            "bezahlt": ("tick",),
+            "Quartal": ("date",),
+            "PLZ": ("codes",),
+            "Farbe": ("word",),
+            "": ("holes",),
+        },
+        ("Verkäufe", "Anteil", "Fläche", "geliefert_days", "bezahlt", "Quartal_days", "PLZ", "Farbe"),
+        sep=";",
+        encoding="cp1252",
+        options={"encoding": "cp1252", "dtype": {"Verkäufe": str}},
+    )  # fmt: skip
+    frame = wine()
+    csv(
+        "levels.csv",
+        frame.drop(columns="target").groupby(np.arange(178) // 2).agg(["mean", "max"]),
+        {},
+        tuple(f"{name}_{what}" for name in WINE[:-1] for what in ("mean", "max")),
+        options={"header": [0, 1]},
+    )
+    frame = wine()[["alcohol", "ash", "hue", "proline"]].reset_index(names="Unnamed: 0")
+    csv(
+        "twice.csv",
+        frame.rename(columns={"hue": "ash"}),
+        {"Unnamed: 0.1": ("index",), "Unnamed: 0": ("index",)},
+        ("alcohol", "ash", "ash.1", "proline"),
+        index=True,
+    )
     return made
 
 

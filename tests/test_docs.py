@@ -182,3 +182,19 @@ def test_pictures_are_there_and_small():
     drawn = {f"img/{path.name}" for path in (DOCS / "img").iterdir()}
     assert shown == drawn
     assert all((DOCS / name).stat().st_size < LARGEST_PICTURE for name in drawn)
+
+
+def test_costs_beyond_the_measured_ones_follow_from_them():
+    """Times with ~ in the table of node types: the largest measured one, times the power of the rows."""
+    section = (DOCS / "large-data.md").read_text(encoding="utf-8").split("## Scale on paper")[1]
+    table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in section.splitlines() if "N" in line]
+    rows = [cells for cells in table if cells[3:4] and cells[3].startswith("N") and cells[1].endswith(" s")]
+    assert len(rows) == 5
+    for name, *times in rows:
+        power = float(times.pop(2).removeprefix("N").removeprefix("^") or 1)
+        seconds = [float(time.strip("~ s").replace(",", "")) for time in times]
+        measured = max(place for place, time in enumerate(times) if not time.startswith("~"))
+        assert measured < len(times) - 1, name
+        for place in range(measured + 1, len(times)):
+            expected = seconds[measured] * 10 ** (power * (place - measured))
+            assert seconds[place] == pytest.approx(expected, abs=0.51), name

@@ -28,6 +28,29 @@ def test_no_question_raises_anything_but_our_errors(first):
     assert {"exact", "smc", "weighting", "ArgumentError"} <= {kind for kind, _ in found}
 
 
+def test_no_stream_of_rows_raises_anything_but_our_errors():
+    """Monitors of random networks, and odd rows; a state that is saved on the way changes nothing."""
+    found = [fuzz.run_stream(1, number) for number in range(100)]
+    failures = [failure for _, failure in found if failure is not None]
+    assert not failures, "\n".join(map(str, failures))
+    assert {"judged", "DataError", "DataError and judged"} <= {kind for kind, _ in found}
+
+
+def test_a_monitor_that_forgets_is_a_failure(monkeypatch):
+    before = spbn.Monitor.load
+
+    def forgetful(path, network):
+        monitor = before(path, network)
+        monitor._test.stakes[:] = 1.0
+        return monitor
+
+    monkeypatch.setattr(spbn.Monitor, "load", forgetful)
+    failures = [failure for _, failure in (fuzz.run_stream(1, n) for n in range(10)) if failure is not None]
+    assert failures
+    assert "a monitor that was saved judges otherwise" in failures[0].kind
+    assert "--seed 1 --only streams:" in str(failures[0])
+
+
 def test_an_answer_that_is_wrong_is_a_failure(monkeypatch):
     monkeypatch.setattr(spbn.inference.Posterior, "median", lambda self: self.mean() * np.nan)
     found = [fuzz.run_question(3, number) for number in range(20)]
@@ -82,7 +105,7 @@ def test_a_member_that_declares_more_than_the_file_has_is_refused(tmp_path):
     content[directory + 20 : directory + 24] = (1 << 30).to_bytes(4, "little")  # its compressed size
     path = tmp_path / "model.spbn"
     path.write_bytes(content)
-    with pytest.raises(spbn.errors.ModelFileError, match="larger than itself"):
+    with pytest.raises(spbn.errors.ModelFileError, match="longer than the space that it has"):
         spbn.BayesianNetwork.load(path)
 
 

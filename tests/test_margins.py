@@ -391,3 +391,17 @@ def test_holes_of_columns_that_are_transformed_if_that_pays():
     holes = MANY.mask(np.random.default_rng(0).random(MANY.shape) < 0.05)
     network = spbn.learn(holes, model="gbn", margins="auto", missing="impute")
     assert set(network.margins.columns) == {"lognormal", "gamma"}
+
+
+@pytest.mark.parametrize("rows", [200, 2500])
+def test_typical_log_densities_are_in_units_of_the_data(rows):
+    """Those that rows are compared with, to say which of their values are unusual."""
+    rng = np.random.default_rng(0)
+    a = rng.lognormal(size=rows)
+    frame = pd.DataFrame({"a": a, "b": np.log(a) + rng.normal(size=rows)})
+    learned, scaled = (spbn.learn(unit * frame, model="gbn", margins="yeo-johnson") for unit in (1.0, 1000.0))
+    assert learned.margins is not None
+    for node, by_row in zip(learned.nodes, learned.contributions(frame).T, strict=True):
+        typical = learned.record.typical[node]
+        assert scaled.record.typical[node] == pytest.approx(typical - np.log(1000.0), abs=1e-6)
+        assert typical == pytest.approx(np.median(by_row), abs=0.1)

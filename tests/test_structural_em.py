@@ -78,6 +78,36 @@ def test_completions_differ_only_in_the_holes():
         assert (tables[one].columns[holes] != tables[other].columns[holes]).mean() > 0.8
 
 
+def test_every_round_goes_on_from_the_structure_of_the_last():
+    table = as_table(holed(spbn.datasets.synthetic(200, seed=0), 0.1), training=True, missing="keep")
+    starts, found = [], []
+
+    def learn(filled, structure):
+        starts.append(structure)
+        found.append(spbn.learn(filled, model="gbn"))
+        return found[-1]
+
+    by_networks(learn)(table, generator(0), 3, 1)
+    assert starts == [None, *(network.structure for network in found[:-1])]
+    assert len(starts) == 4  # the first of them from the complete rows alone
+
+
+@pytest.mark.parametrize("model", ["spbn", "auto"])
+def test_searches_of_later_rounds_start_from_what_was_found(model, monkeypatch):
+    frame = holed(spbn.datasets.synthetic(80, seed=0), 0.2)
+    module, starts = sys.modules["spbn.learning.learn"], []
+    learn_network = module.learn_network
+
+    def spy(data, settings, *rest):
+        starts.append((settings.model_name, settings.start))
+        return learn_network(data, settings, *rest)
+
+    monkeypatch.setattr(module, "learn_network", spy)
+    spbn.learn(frame, missing="impute", model=model)
+    given = [isinstance(start, spbn.Structure) for model, start in starts if model == "spbn"]
+    assert given.count(True) >= structural_em.ROUNDS - 1
+
+
 def test_the_search_averages_over_completions(monkeypatch):
     frame = holed(spbn.datasets.synthetic(60, seed=0), 0.2)
     seen = []

@@ -58,9 +58,10 @@ def test_a_tutorial_shows_what_it_shows_when_it_is_run(path):
     assert done.returncode == 0, done.stderr
 
 
-def test_there_are_three_with_figures_that_are_described():
+def test_there_are_four_with_figures_that_are_described():
     assert [path.stem for path in NOTEBOOKS] == [
         "asking-questions",
+        "from-a-messy-export-to-a-report",
         "from-a-table-to-a-network",
         "watching-a-machine",
     ]

@@ -1,4 +1,4 @@
-"""Odd tables, damaged model files and questions, through everything from `learn` to `load` and `query`.
+"""Odd tables, damaged model files, questions and streams of rows, from `learn` to `load` and `Monitor`.
 
     python tools/fuzz.py --seconds 60 --seed 1
     python tools/fuzz.py --seed 1 --only tables:17     # one case again
@@ -27,10 +27,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 import spbn
 from spbn.errors import ModelFileError, SpbnError, SpbnWarning
@@ -540,6 +542,79 @@ def run_question(seed: int, number: int) -> tuple[str, Failure | None]:
     return "failed", Failure(name, failure, f"({network!r})", f"network.query(**{question})")
 
 
+# --- streams --------------------------------------------------------------------------------------
+
+
+def draw_stream(rng: np.random.Generator) -> tuple[spbn.Monitor, list[Any]]:
+    """Return a monitor, of a network of rows or of one over time, and odd rows that come in pieces."""
+    if rng.random() < 0.3:
+        walk = np.cumsum(rng.normal(size=(60, int(rng.integers(1, 4)))), axis=0)
+        reference = pd.DataFrame(walk, columns=list("xyz")[: walk.shape[1]])
+        network: Any = spbn.learn_dynamic(reference, lags=int(rng.integers(1, 3)), model="gbn")
+        usual = reference.iloc[: rng.integers(1, 40)]
+    else:
+        network = draw_network(rng)
+        reference, usual = network.sample(60, seed=rng), network.sample(int(rng.integers(1, 40)), seed=rng)
+    alarm = float(rng.choice([0.5, 0.05, 1e-4]))
+    monitor = spbn.Monitor(network, reference, alarm=alarm, drift=float(rng.choice([0.5, 1e-5])), seed=1)
+    rows = usual.astype(object)
+    odd = [None, np.nan, np.inf, 1e300, -1e9, 0, 1e-320, True, "x", "no such level", "", [1.0]]
+    for _ in range(rng.integers(0, 6)):
+        rows.iloc[rng.integers(len(rows)), rng.integers(rows.shape[1])] = odd[rng.integers(len(odd))]
+    ends = [*sorted(rng.integers(0, len(rows) + 1, size=3).tolist()), len(rows)]
+    pieces: list[Any] = [rows.iloc[a:b] for a, b in pairwise([0, *ends])]
+    as_given: list[Callable[[Any], Any]] = [
+        *(lambda piece: piece, lambda piece: piece.to_dict("records"), lambda piece: piece.to_numpy()),
+        *(
+            lambda piece: piece.iloc[:, ::-1],
+            lambda piece: piece.iloc[:, 1:],
+            lambda piece: piece.infer_objects(),
+        ),
+    ]
+    return monitor, [as_given[rng.choice(6, p=[0.2, 0.2, 0.2, 0.1, 0.05, 0.25])](piece) for piece in pieces]
+
+
+def try_stream(monitor: spbn.Monitor, pieces: list[Any]) -> str:
+    """Let a monitor judge rows, and another that was saved and loaded on the way; return what came of it."""
+    found, twin = set(), monitor
+    with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
+        warnings.simplefilter("ignore", category=SpbnWarning)  # of states that cannot tell rare alarms
+        for piece in pieces:
+            monitor.save(Path(folder) / "state.json")
+            twin, seen = spbn.Monitor.load(Path(folder) / "state.json", monitor.network), monitor.rows
+            try:
+                verdicts = monitor.update(piece)
+            except SpbnError as error:
+                found.add(type(error).__name__)
+                if monitor.rows != seen:
+                    raise WrongError(f"{monitor.rows - seen} of the rows that were refused count") from error
+                continue
+            shares, drift = verdicts["p_value"].to_numpy(), verdicts["drift"].to_numpy()
+            if not ((shares >= 0) & (shares <= 1) | np.isnan(shares)).all() or not (drift >= 0).all():
+                raise WrongError(f"shares are {shares}, the drift is {drift}")
+            if monitor.rows != seen + len(verdicts):
+                raise WrongError(f"{monitor.rows - seen} of {len(verdicts)} rows count")
+            if not verdicts.equals(twin.update(piece)):
+                raise WrongError("a monitor that was saved judges otherwise")
+            found.add("judged")
+    return " and ".join(sorted(found)) or "empty"
+
+
+def run_stream(seed: int, number: int) -> tuple[str, Failure | None]:
+    """Run one case."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            monitor, pieces = draw_stream(np.random.default_rng([seed, 4, number]))
+        except SpbnError:
+            return "not fitted", None
+    found, failure = outcome(lambda: try_stream(monitor, pieces))
+    if not failure:
+        return found, None
+    name = f"--seed {seed} --only streams:{number}"
+    return "failed", Failure(name, failure, f"({monitor.network!r})", f"monitor.update of {pieces}")
+
+
 # --- running, and making a failure smaller --------------------------------------------------------
 
 
@@ -658,6 +733,7 @@ def fuzz(
     tables: bool = True,
     files: bool = True,
     questions: bool = True,
+    streams: bool = True,
     most_failures: int = 10,
 ) -> tuple[Counter[str], list[Failure]]:
     """Run cases until the time is over; return how many came out how, and the failures, one of a kind."""
@@ -674,6 +750,8 @@ def fuzz(
         if questions:
             asked = range(ASKED * number, ASKED * (number + 1))
             runs += [("question", lambda n: run_question(seed, n), n) for n in asked]
+        if streams:
+            runs.append(("stream", lambda n: run_stream(seed, n), number))
         runs += [("file", lambda n: run_file(seed, n, good), 8 * number + i) for i in range(8) if files]
         for kind, run, n in runs:
             found, failure = run(n)
@@ -698,8 +776,9 @@ def main() -> int:
         kind, _, number = arguments.only.partition(":")
         if kind == "tables":
             found, failure = run_table(arguments.seed, int(number))
-        elif kind == "questions":
-            found, failure = run_question(arguments.seed, int(number))
+        elif kind in ("questions", "streams"):
+            run = run_question if kind == "questions" else run_stream
+            found, failure = run(arguments.seed, int(number))
         else:
             found, failure = run_file(arguments.seed, int(number), model_files())
         print(failure or found)

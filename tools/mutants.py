@@ -213,7 +213,7 @@ def _first_failure(output: str) -> str:
 
 # --- tests of a copy ------------------------------------------------------------------------------
 
-_PYTEST = ("-rfE", "-p", "no:cacheprovider", "-m", "not shared")
+_PYTEST = ("-rfE", "-p", "no:cacheprovider", "-m")
 #: Imported once, before anything is broken: every run of tests then begins with a fork.
 _PRELOADED = (
     *("click", "matplotlib", "networkx", "numba", "numpy", "pandas", "pytest", "rich"),
@@ -227,6 +227,7 @@ class Runner:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._server: subprocess.Popen[str] | None = None
+        self.marks = "not shared"
 
     @property
     def environment(self) -> dict[str, str]:
@@ -250,7 +251,7 @@ class Runner:
         assert self._server.stdin is not None
         assert self._server.stdout is not None
         with tempfile.NamedTemporaryFile("r") as output:
-            options = [*_PYTEST, "-x", "-n0", *arguments]
+            options = [*_PYTEST, self.marks, "-x", "-n0", *arguments]
             print(json.dumps([options, limit, output.name]), file=self._server.stdin, flush=True)
             code: int | None = json.loads(self._server.stdout.readline())
             return code, Path(output.name).read_text(errors="replace")
@@ -262,7 +263,8 @@ class Runner:
 
     def run_all(self, tests: Iterable[str], jobs: int) -> str | None:
         """Run tests as they are, on several processes; return what they say if they do not all pass."""
-        command = [sys.executable, "-m", "pytest", *_PYTEST, "-x", f"-n{jobs}", "--dist", "worksteal", *tests]
+        command = [sys.executable, "-m", "pytest", *_PYTEST, self.marks]
+        command += ["-x", f"-n{jobs}", "--dist", "worksteal", *tests]
         done = subprocess.run(
             command, cwd=self._root, env=self.environment, capture_output=True, text=True, check=False
         )

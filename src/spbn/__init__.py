@@ -1,10 +1,16 @@
 """Semiparametric Bayesian networks: learned from data, fitted, evaluated, sampled."""
 
+import sys
 from functools import partial
 from importlib import import_module
 from os import environ
 
 from spbn import _deprecated
+from spbn._base import interrupts
+
+# While the command starts, nothing has begun that Ctrl-C would have to tidy up: it ends without a word.
+if sys.argv and sys.argv[0].endswith(("/spbn", "\\spbn", "\\spbn.exe")):
+    interrupts.end_process()
 
 _deprecated.install()
 
@@ -34,7 +40,7 @@ if "_SPBN_COMPLETE" not in environ:
     display.plot.set_loader(partial(import_module, "spbn.plots"))
     display.svg.set_loader(partial(import_module, "spbn.plots"))
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 
 #: Imported on first use, because they need heavy packages: from which module, and by which name.

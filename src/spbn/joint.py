@@ -315,7 +315,8 @@ class Joint:
         independent, as others are.
         """
         if self.hidden is not None:
-            return self._logpdf_and_cdf_by_class(columns, uniforms)
+            with np.errstate(over="ignore"):
+                return self._logpdf_and_cdf_by_class(columns, uniforms)
         shape = (len(self._cpds), columns.shape[1])
         logpdf, cdf = np.empty(shape), np.empty(shape)
         columns, slopes = self._moved(columns)

@@ -236,7 +236,7 @@ class BayesianNetwork(Joint, Network):
         if missing == "error":
             return by_row(data, self.contributions(data).sum(axis=1))
         table = as_table(data, variables=self.variables, missing="keep")
-        return by_row(data, log_density_of_observed(self, table, seed=seed))
+        return by_row(data, log_density_of_observed(self, table, seed=seed, warn=True))
 
     def query(
         self,
@@ -333,7 +333,7 @@ class BayesianNetwork(Joint, Network):
         Parameters
         ----------
         data
-            A table, or a single row as a dict. Values may be missing.
+            A table, or a single row as a dict or a Series. Values may be missing.
         do
             What variables are set to, in every row.
         n

@@ -144,7 +144,7 @@ def test_a_column_that_is_predicted_is_not_looked_at(mixed, run):
         ("query m.spbn --do y>3", "--do sets variables to values, not to intervals or sets: 'y'."),
         ("query m.spbn --event y=3", "--event: 'y' is continuous, so exactly 3 has probability 0."),
         ("query m.spbn --given y=3 --event y>3", "'y' was observed: ask about "),
-        ("query m.spbn --given w=3", "--given 'w=3' names no variable of the model."),
+        ("query m.spbn --given w=3", "--given 'w=3' does not name a variable of the model."),
         ("query m.spbn --out samples.txt", "the name of a table must end in one of .csv, .tsv, .csv.gz"),
         ("query m.spbn --plot p.dot", "the name of a picture must end in one of .svg, .png, .pdf."),
         ("query m.spbn --out m.spbn", "m.spbn is an input, and writing would destroy it"),
@@ -154,7 +154,7 @@ def test_a_column_that_is_predicted_is_not_looked_at(mixed, run):
         ("impute m.spbn full-2.csv --out full.csv --draws 2", "full-2.csv is an input"),
         ("impute m.spbn holes.csv --out full.csv --draws 0", "--draws must be 1 or more. Got 0."),
         ("impute m.spbn few.csv --out full.csv", "few.csv has no columns 'size', 'x' and 'z'."),
-        ("predict m.spbn holes.csv --target w", "--target names no variable of the model: 'w'."),
+        ("predict m.spbn holes.csv --target w", "--target names unknown variables: 'w'."),
         ("predict m.spbn holes.csv --target y --out holes.csv", "holes.csv is an input"),
         ("predict m.spbn odd.csv --target y", "odd.csv has none of the columns to predict 'y' from."),
         (

@@ -157,3 +157,22 @@ def test_levels_that_some_folds_lack(run, folder):
     written = pd.read_csv("p.csv")
     assert written["probability"].between(0.5, 1.0).all()
     assert (written["predicted"] == frame["kind"]).mean() > 0.6
+
+
+def test_the_seed_deals_the_rows_to_folds(run, tables, monkeypatch):
+    import sklearn.model_selection
+
+    dealt = []
+
+    class Spy(sklearn.model_selection.StratifiedKFold):
+        def split(self, X, y=None, groups=None):
+            for train, test in super().split(X, y, groups):
+                dealt.append(test.tolist())
+                yield train, test
+
+    monkeypatch.setattr(sklearn.model_selection, "StratifiedKFold", Spy)
+    command = ("classify", "train.csv", "--target", "kind", "--model", "gbn", "--folds", 2, "--seed")
+    for seed in (1, 2, 1):
+        assert run(*command, seed)[0] == 0
+    assert dealt[:2] == dealt[4:]
+    assert dealt[:2] != dealt[2:4]

@@ -61,8 +61,11 @@ def test_conditions_are_read_as_people_mean_them(text, name, value):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("w=3", r"--given 'w=3' names no variable of the model\. They are 'C', 'D', 'D in mm'"),
-        ("Cx=3", "names no variable"),
+        (
+            "w=3",
+            r"--given 'w=3' does not name a variable of the model\. Its variables are 'C', 'D'",
+        ),
+        ("Cx=3", "does not name a variable"),
         ("C", r"is not a condition on 'C': write for example 'C=3\.5', 'C>0' or '5<=C<=7'"),
         ("C in 1,2", "is not a condition on 'C'"),
         ("C=high", "'C' is continuous, and 'high' is not a number"),

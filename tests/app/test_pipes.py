@@ -2,7 +2,10 @@
 
 import gzip
 import io
+import os
+import subprocess
 import sys
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -67,3 +70,56 @@ def test_draws_go_to_standard_output_alone(model, run):
 def test_numbered_packed_tables_keep_their_endings(model, run):
     assert run("impute", "model.spbn", "data.csv", "--draws", 2, "--out", "full.csv.gz")[0] == 0
     pd.testing.assert_frame_equal(pd.read_csv("full-2.csv.gz"), FRAME)
+
+
+def command(*arguments, unbuffered=""):
+    """Return what starts a command, with its environment."""
+    program = "from spbn.cli.main import main; main()"
+    return {
+        "args": [sys.executable, "-c", program, *arguments],
+        "env": os.environ
+        | {"PYTHONPATH": str(Path(spbn.__file__).parents[1]), "PYTHONUNBUFFERED": unbuffered},
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_files_are_written_though_nobody_reads_what_is_printed(model, unbuffered):
+    """As in ``spbn score model.spbn data.csv --out scores.csv | head -1``."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    score = command("score", "model.spbn", "data.csv", "--out", "scores.csv", unbuffered=unbuffered)
+    done = subprocess.run(**score, stdout=writing, stderr=subprocess.PIPE, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert len(pd.read_csv("scores.csv")) == 150
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("arguments", [("-n", "1"), ("-n", "9", "--json"), ("-n", "20000", "--out", "-")])
+def test_a_full_disk_is_an_error(model, arguments, unbuffered):
+    with open("/dev/full", "wb") as full:
+        sample = command("sample", "model.spbn", *arguments, unbuffered=unbuffered)
+        done = subprocess.run(**sample, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr.decode()) == (2, "spbn: No space left on device\n")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="there are no limits of files on Windows")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_disk_that_fills_up_is_an_error(model, unbuffered):
+    """The first write then succeeds in part, which Python does not notice if it does not buffer."""
+    import resource
+    import signal
+
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
+
+    with open("rows.csv", "wb") as target:
+        sample = command("sample", "model.spbn", "-n", "2000", "--out", "-", unbuffered=unbuffered)
+        done = subprocess.run(**sample, stdout=target, stderr=subprocess.PIPE, preexec_fn=limit, check=False)
+    assert (done.returncode, done.stderr.decode()) == (2, "spbn: File too large\n")
+    assert os.path.getsize("rows.csv") == 5000

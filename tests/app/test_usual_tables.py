@@ -89,7 +89,7 @@ REFUSED = {
     ),
     "spaces between fields": (table(sep=" "), "separated by spaces, use --sep space"),
     "JSON": ('[{"a": 1}]\n', "it holds JSON.* write it as CSV"),
-    "a page": ("<!DOCTYPE html>\n<html>404</html>\n", "it holds a page, or XML"),
+    "a page": ("<!DOCTYPE html>\n<html>404</html>\n", "it holds a web page, or XML"),
     "one row": ("a,b\n1,2\n", "at least 2 rows are needed"),
     "names only": ("a,b\n", "has column names, but no rows"),
 }

@@ -69,6 +69,7 @@ def folder(tmp_path_factory):
     return path
 
 
+@pytest.mark.filterwarnings("ignore:no drift of")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in commands.CASES]
 )

@@ -265,6 +265,12 @@ def test_many_rows_are_answered_in_parts(monkeypatch):
     pd.testing.assert_frame_equal(found.rows, expected.rows)
 
 
+def test_a_row_of_a_frame_is_a_row():
+    network, rows = mixed_network("curve"), mixed_frame(3, seed=5)
+    found = network.counterfactual(rows.iloc[1], do={"x": 1.0}).rows
+    assert found.equals(network.counterfactual(rows.iloc[1].to_dict(), do={"x": 1.0}).rows)
+
+
 def test_open_directions_are_named():
     network, _ = linear_network(list("abcd"), [("a", "b"), ("b", "c"), ("d", "c")], np.random.default_rng(0))
     assert tuple(network.open_directions()) == (("a", "b"),)

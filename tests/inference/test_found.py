@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import spbn
+from inference.questions import chain
 from spbn.inference import particles
 
 ROWS = {"x": np.linspace(-1.0, 1.0, 40), "y": np.linspace(-1.0, 1.0, 40) ** 3}
@@ -168,3 +169,16 @@ def test_nothing_is_left_to_ask_if_everything_is_known():
     assert posterior.log_evidence == pytest.approx(network.logpdf({"x": [0.5], "y": [0.1]})[0])
     assert posterior._repr_html_()
     posterior.plot()
+
+
+def test_events_by_a_function_are_truths():
+    """What is missing was taken for true, so that half of the draws became all of them."""
+    posterior = chain().query({"C": 1.0}, n=400)
+    is_high = posterior.draws["A"] > posterior.median()["A"]
+    share = posterior.probability({"A": (posterior.median()["A"], None)})
+    for truths in (is_high, is_high.astype(int), is_high.astype("boolean"), is_high.tolist()):
+        assert posterior.probability(lambda _, truths=truths: truths) == pytest.approx(share, abs=0.1)
+    missing = is_high.astype("boolean").where(is_high)
+    for wrong in (posterior.draws["A"].where(is_high), posterior.draws["A"], missing, True, is_high[:9]):
+        with pytest.raises(spbn.errors.ArgumentError, match="true or false for each of 400 rows"):
+            posterior.probability(lambda _, wrong=wrong: wrong)

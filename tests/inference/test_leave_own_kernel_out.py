@@ -94,9 +94,12 @@ def test_redrawing_a_hole_does_not_repeat_what_it_was_filled_with():
     network, frame = narrow()
     filled = as_table(frame, variables=network.variables)
     holes = np.repeat([[False], [True]], filled.rows, axis=1)
-    again = _refreshed(network, filled, holes, np.random.default_rng(0))
-    np.testing.assert_array_equal(again.column("x"), frame["x"])
-    assert np.median(np.abs(again.column("y") - frame["y"])) > 0.5
+    steps = []
+    for seed in range(5):
+        again = _refreshed(network, filled, holes, np.random.default_rng(seed))
+        np.testing.assert_array_equal(again.column("x"), frame["x"])
+        steps.append(np.abs(again.column("y") - frame["y"]))
+    assert np.median(steps) > 0.8  # of two independent draws: 0.95; of draws near themselves: 0.3
 
 
 def test_rows_of_configurations_are_left_out_too():

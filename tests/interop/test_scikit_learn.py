@@ -101,6 +101,15 @@ def test_few_rows_have_fewer_folds_and_other_kinds_of_folds_are_passed_on():
     )
 
 
+@pytest.mark.parametrize("estimator", [SPBNDensity(), spbn.sklearn.SPBNMixture()])
+def test_holes_are_refused_without_advice_that_cannot_be_followed(estimator):
+    """Of `learn`, ``missing="drop"`` would leave rows out."""
+    rows = FRAME.assign(d=np.where(FRAME["a"] > 0, "x", "y"), b=FRAME["b"].where(FRAME.index != 3))
+    with pytest.raises(spbn.errors.DataError, match="column 'b' has 1 missing value") as caught:
+        estimator.fit(rows)
+    assert str(caught.value).endswith(": drop or fill those rows.")
+
+
 def test_holes_are_refused_or_integrated_out():
     rows = FRAME.copy()
     rows.loc[3, "a"] = rows.loc[5, "c"] = np.nan

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 import warnings
 
 import numpy as np
@@ -15,6 +17,7 @@ import spbn
 from spbn.errors import ArgumentError, DataError
 from spbn.learning import hidden
 from spbn.nodes.families import FamilyScorer
+from spbn.report.explorer import joint_sample
 from spbn.rows.memory import MemoryRows
 from spbn.rows.partition import Partition
 from spbn.rows.store import FitSettings
@@ -24,8 +27,8 @@ from spbn.tables.reader import as_table
 WEIGHTS = np.array([0.5, 0.3, 0.2])
 
 
-def linear_network(rng: np.random.Generator, columns: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean and the covariance of a random linear network with a structure of its own."""
+def linear_network(rng: np.random.Generator, columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the mean, the covariance and the slopes of a random linear network: children × parents."""
     order, slopes = rng.permutation(columns), np.zeros((columns, columns))
     for place, child in enumerate(order):
         for parent in order[:place]:
@@ -33,13 +36,24 @@ def linear_network(rng: np.random.Generator, columns: int) -> tuple[np.ndarray, 
                 slopes[child, parent] = rng.choice([-1.0, 1.0]) * rng.uniform(0.5, 1.5)
     root = np.linalg.inv(np.eye(columns) - slopes)
     noise = np.diag(rng.uniform(0.3, 1.0, columns) ** 2)
-    return root @ rng.normal(0.0, 1.0, columns), root @ noise @ root.T
+    return root @ rng.normal(0.0, 1.0, columns), root @ noise @ root.T, slopes
+
+
+def least_partial_correlation(covariance: np.ndarray, i: int, j: int) -> float:
+    """Return the least of all partial correlations: near 0, paths cancel, and no rows show the arc."""
+    rest = [k for k in range(len(covariance)) if k not in (i, j)]
+    found = []
+    for given in itertools.chain(*(itertools.combinations(rest, size) for size in range(len(rest) + 1))):
+        chosen = np.ix_([i, j, *given], [i, j, *given])
+        precision = np.linalg.inv(covariance[chosen])
+        found.append(abs(precision[0, 1]) / np.sqrt(precision[0, 0] * precision[1, 1]))
+    return min(found)
 
 
 def three_networks(n: int, seed: int, columns: int = 5) -> tuple[pd.DataFrame, np.ndarray, float]:
     """Draw rows of three networks: the rows, their networks, and how well the true posterior tells them."""
     rng = np.random.default_rng(seed)
-    networks = [linear_network(rng, columns) for _ in WEIGHTS]
+    networks = [linear_network(rng, columns)[:2] for _ in WEIGHTS]
     z = rng.choice(3, n, p=WEIGHTS)
     rows = np.array([rng.multivariate_normal(*networks[k]) for k in z])
     joint = np.stack([multivariate_normal(*each).logpdf(rows) for each in networks], axis=1) + np.log(WEIGHTS)
@@ -65,6 +79,12 @@ def test_three_networks_are_found(number, seed):
     assert (np.diff(sizes) <= 0.0).all()
     assert sizes == pytest.approx(np.sort(np.bincount(z) / len(z))[::-1], abs=0.03)
     assert network.record.classes[str(3)] == max(network.record.classes.values())
+    joined, rng = {frozenset(arc) for arc in network.structure.arcs}, np.random.default_rng(seed)
+    for _ in WEIGHTS:
+        _, covariance, slopes = linear_network(rng, 5)
+        arcs = [pair for pair in np.argwhere(slopes) if least_partial_correlation(covariance, *pair) > 0.05]
+        assert len(arcs) >= 3
+        assert {frozenset(data.columns[pair]) for pair in arcs} <= joined
 
 
 @pytest.mark.slow
@@ -72,7 +92,8 @@ def test_one_network_has_one_class():
     found = []
     for seed in range(10):
         rng = np.random.default_rng(seed)
-        data = pd.DataFrame(rng.multivariate_normal(*linear_network(rng, 5), 500), columns=list("abcde"))
+        mean, covariance, _ = linear_network(rng, 5)
+        data = pd.DataFrame(rng.multivariate_normal(mean, covariance, 500), columns=list("abcde"))
         found.append(spbn.learn(data, model="auto", margins="auto", hidden="auto").hidden)
     assert found.count(None) >= 9
 
@@ -83,7 +104,7 @@ def test_one_class_is_the_network_without(options):
     assert spbn.learn(data, hidden=1, **options) == spbn.learn(data, **options)
 
 
-@pytest.mark.parametrize("model", ["auto", "gbn", "spbn", "blend"])
+@pytest.mark.parametrize("model", ["auto", "gbn", "spbn", "blend", "kdebn"])
 def test_the_same_seed_gives_the_same_classes(model):
     data, _, _ = three_networks(200, 5, columns=3)
     first, second = (spbn.learn(data, model=model, hidden=2, seed=4) for _ in range(2))
@@ -166,6 +187,20 @@ def test_rows_are_scored_under_every_class_by_parameters_of_other_folds(learned)
         assert own == pytest.approx(score.local("b", ["a"], node_type), rel=1e-9)
 
 
+@pytest.mark.parametrize("smoothing", [0.5, 6.0])
+def test_probabilities_of_classes_are_those_of_the_other_folds(smoothing):
+    rng = np.random.default_rng(0)
+    units = np.repeat(np.arange(40), 3)  # series, whose rows have one class and one fold
+    codes = rng.choice(3, 40, p=WEIGHTS)[units]
+    table = as_table({"x": rng.normal(size=120), "y": rng.normal(size=120)})
+    score = ByClass(table, codes, folds=5, units=units)
+    found = np.exp(score.log_prior(smoothing))
+    for unit in range(40):
+        others = np.unique(units[score.labels != score.labels[3 * unit]])
+        counts = np.bincount(codes[3 * others], minlength=3)
+        np.testing.assert_allclose(found[:, unit], (counts + smoothing / 3) / (len(others) + smoothing))
+
+
 def test_leads_of_classes_are_combined_as_independent_tests_are(learned):
     network, data, _ = learned
     codes, table = network.classes(data)["class"].cat.codes.to_numpy().astype(np.int64), as_table(data)
@@ -221,7 +256,11 @@ def test_what_makes_no_sense_is_refused_before_anything_is_learned(options, erro
 
 def test_fewer_classes_than_were_asked_for_are_mentioned():
     data = spbn.datasets.synthetic(101, seed=0)[["A"]]
-    with pytest.warns(UserWarning, match="5 classes of 20 rows or more were not found: the network has"):
+    expected = (
+        "^5 classes of 20 rows or more were not found: the network has [1-4a-z]+ class(es)?. "
+        "Ask for fewer, or for 'auto', which finds out how many.$"
+    )
+    with pytest.warns(UserWarning, match=expected):
         network = spbn.learn(data, model="gbn", hidden=5)
     found = 1 if network.hidden is None else len(network.class_variable.levels)
     assert 1 <= found < 5
@@ -264,10 +303,27 @@ def test_a_monitor_knows_the_class(learned):
 def test_a_report_and_an_explorer_know_the_class(learned):
     network, data, _ = learned
     page = spbn.report.render(network, data=data)
-    assert "Populations" in page
-    assert "class" in spbn.report.render_explorer(network)
+    section = page[page.index('id="populations-heading"') :]
+    for found in spbn.explain.populations(network, data):
+        cells = f"class {found.level}</td><td>{100 * found.share:.0f} %</td>"
+        assert cells in re.sub(r"<(td|th)[^>]*>", r"<\1>", section).replace("</th>", "</td>")
+    assert "&quot;name&quot;:&quot;class&quot;,&quot;levels&quot;" in spbn.report.render_explorer(network)
     assert spbn.plots.plot_cpd(network, "b", data=data) is not None
     spbn.plots.plot_classes(network, data)
+
+
+def test_the_explorer_conditions_on_the_class(learned):
+    network, *_ = learned
+    drawn = {each.variable.name: each for each in joint_sample(network, 20_000, seed=0).variables}
+    classes, axis = drawn["class"].codes, drawn["b"].axis
+    shares = np.bincount(classes, minlength=3) / 20_000
+    assert shares == pytest.approx(network.cpds["class"].probabilities[0], abs=0.015)
+    middles = [(axis.edge(k) + axis.edge(k + 1)) / 2 for k in range(axis.cells)]
+    values = np.array([*axis.low, *middles, *axis.high])[drawn["b"].codes]
+    for k, level in enumerate(drawn["class"].variable.levels):
+        assert values[classes == k].mean() == pytest.approx(
+            network.query({"class": level}).mean()["b"], abs=0.1
+        )
 
 
 def test_the_mixture_of_scikit_learn(learned):

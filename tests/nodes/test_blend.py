@@ -145,6 +145,14 @@ def test_a_function_as_bandwidth():
     assert score.local("a", ["b"], "blend") != named.local("a", ["b"], "blend")
 
 
+def test_the_bandwidth_rule_reaches_the_kernels():
+    """Silverman's standard deviation is (4 / (d + 2))^(1 / (d + 4)) of Scott's, for d dimensions."""
+    scott, silverman = (Blend.fit(HEAVY, "a", ["b"], bandwidth=rule) for rule in ("scott", "silverman"))
+    np.testing.assert_allclose(silverman.kernels.bandwidth, scott.kernels.bandwidth)  # of two
+    scott, silverman = (Blend.fit(HEAVY, "a", bandwidth=rule) for rule in ("scott", "silverman"))
+    np.testing.assert_allclose(silverman.kernels.bandwidth, (4.0 / 3.0) ** 0.4 * scott.kernels.bandwidth)
+
+
 def test_the_weights_are_those_of_the_kernels_they_weigh():
     """Where the best scale is not 1, choosing it before the blend would apply it twice."""
     rng = np.random.default_rng(0)

@@ -291,3 +291,17 @@ def test_every_configuration_has_noise_of_its_own(node_type):
     drawn = density.draw(np.tile([[0.0, 1.0]], 1000), np.random.default_rng(1))
     ranks = [stats.rankdata(values) for values in (drawn[::2], drawn[1::2])]
     assert abs(np.corrcoef(ranks)[0, 1]) < 0.15
+
+
+def test_what_is_fitted_to_all_rows_loses_kernels_too():
+    """The density of configurations that have too few rows of their own."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"s": ["u"] * 30 + ["v"] * 30 + ["w"], "x": rng.normal(size=61)})
+    cpd = network_of(frame, "x", ["s"], "ckde").cpds["x"]
+    assert [density.kernel_rows for density in cpd.densities] == [30, 30]
+    assert cpd.otherwise.kernel_rows == 61
+    left = cpd.without(np.array([3, 60, 70]))  # one of the first, two of those of all rows
+    assert [density.kernel_rows for density in left.densities] == [29, 30]
+    assert left.otherwise.kernel_rows == 59
+    points = cpd.otherwise.joint.points
+    np.testing.assert_array_equal(left.otherwise.joint.points, np.delete(points, [0, 10], axis=1))

@@ -208,3 +208,20 @@ def test_densities_of_a_value_of_1e20(cpd, node, parents):
         context.prec = 120
         expected = [float(x) for x in rows(digits(test), digits(train), node, parents)]
     np.testing.assert_allclose(cpd.fit(train, node, parents).logpdf(test), expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("scale", [2.0**300, 2.0**490, 2.0**-490])
+@pytest.mark.parametrize("node_type", ["ckde", "blend"])
+@pytest.mark.parametrize("method", ["smc", "weighting"])
+def test_answers_change_by_the_unit_alone(scale, node_type, method):
+    """The products of two squares of such numbers are infinite."""
+    structure = spbn.Structure("abc", [("a", "b"), ("b", "c")], node_type)
+    answers = []
+    for unit in (1.0, scale):
+        network = spbn.BayesianNetwork.fit(structure, FRAME * unit)
+        question = {"c": (0.1 * unit, 0.4 * unit)}
+        answers.append(network.query(question, n=200, method=method, seed=0))
+    before, after = answers
+    np.testing.assert_allclose(after.draws / scale, before.draws, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(after.std() / scale, before.std(), rtol=1e-6)
+    assert after.log_evidence == pytest.approx(before.log_evidence, abs=1e-6)

@@ -1,5 +1,8 @@
 """Large graphs in a browser: zoom, fit, search, the neighbourhood of a node."""
 
+from contextlib import contextmanager
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -37,17 +40,50 @@ def url(network, tmp_path_factory):
     return path.as_uri()
 
 
-@pytest.fixture(scope="module", params=[1280, 390])
-def page(request, url):
+@pytest.fixture(scope="module")
+def browser():
     with launched() as browser:
-        complaints = []
-        page = browser.new_page(viewport={"width": request.param, "height": 900})
-        page.set_default_timeout(60_000)
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto(url)
+        yield browser
+
+
+@contextmanager
+def opened(browser, url, width):
+    """Give a page, on which nothing may go wrong."""
+    complaints = []
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.set_default_timeout(60_000)
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(url)
+    yield page
+    assert complaints == []
+    page.close()
+
+
+@pytest.fixture(scope="module", params=[1280, 390])
+def page(request, browser, url):
+    with opened(browser, url, request.param) as page:
         yield page
-        assert complaints == []
+
+
+@pytest.fixture(scope="module")
+def moving():
+    """A network over time, of nodes that depend on each other as well as on inputs."""
+    rng = np.random.default_rng(0)
+    names = [f"s{i:02d}" for i in range(14)]
+    frame = pd.DataFrame(np.cumsum(rng.normal(size=(60, 14)), axis=0), columns=names)
+    required = [(f"{a}[t-1]", b) for a, b in pairwise(names)] + [("s00", "s05")]
+    return spbn.learn_dynamic(frame, lags=1, model="gbn", required_arcs=required)
+
+
+@pytest.fixture(scope="module")
+def moving_page(browser, moving, tmp_path_factory):
+    path = tmp_path_factory.mktemp("moving") / "report.html"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("spbn.report.graph._cpd_figure", lambda *_, **__: ("", ""))
+        path.write_text(render(moving), encoding="utf-8")
+    with opened(browser, path.as_uri(), 1280) as page:
+        yield page
 
 
 def box(page, selector):
@@ -123,3 +159,18 @@ def test_the_neighbourhood_of_a_node(page, network):
     button.click()
     assert page.locator(".neighbourhood").count() == 0
     assert page.locator("#graph .graph").is_visible()
+
+
+def test_the_neighbourhood_of_every_node_over_time(moving_page, moving):
+    """With the inputs, which have no panel."""
+    structure = moving.transition.structure
+    moving_page.locator(".graph-tools .near").click()
+    for node in structure.nodes:
+        moving_page.locator(".graph-tools .search").fill(node)
+        moving_page.keyboard.press("Enter")
+        assert moving_page.locator(".neighbourhood .node.chosen").get_attribute("data-name") == node
+        near = {*structure.parents(node), node, *structure.dag.children(node)}
+        words = moving_page.locator(".neighbourhood text").evaluate_all("all => all.map(t => t.textContent)")
+        assert set(words) == near
+        assert moving_page.locator(".neighbourhood .arc").count() == len(near) - 1
+    assert moving_page.locator(".neighbourhood .input").count() > 0

@@ -285,11 +285,11 @@ def test_the_least_likely_rows_are_listed(plain_network, plain_frame):
     assert [row[0] for row in rows] == [f"day {i}" for i in least]  # ten, and no more
     assert [written(row[1]) for row in rows] == pytest.approx(left_out[least].tolist(), rel=1e-3)
     assert "each is scored by the network fitted to all other rows" in text
-    assert "its median over training rows" in text
+    assert "(their medians over training rows)" in text
     others = render(plain_network, data=frame[:50])
     assert "The rows are scored as new ones" in others
     unrecorded = spbn.BayesianNetwork(plain_network.structure, plain_network.cpds)
-    assert "its median over 1,000 rows drawn from the network" in render(unrecorded, data=frame)
+    assert "(their medians over 1,000 rows drawn from the network)" in render(unrecorded, data=frame)
 
 
 @pytest.mark.slow

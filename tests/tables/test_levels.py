@@ -126,3 +126,27 @@ def test_levels_do_not_depend_on_the_precision_of_numbers():
         == as_table({"k": values}, levels="infer", discrete=["k"]).levels
         == {"k": ("0.1", "0.2", "0.3", "2")}
     )
+
+
+def test_measured_columns_are_not_levels():
+    """6,000 levels were learned from for minutes, and to no end."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=6000), "y": rng.normal(size=6000)})
+    message = r"column 'x' has 6000 different values in 6000 rows, .*drop=\['x'\].*do not name it in discrete"
+    for data in (frame, frame.assign(x=pd.Categorical(frame["x"])), pl.from_pandas(frame)):
+        with pytest.raises(DataError, match=message):
+            spbn.learn(data, discrete=["x"], model="gbn")
+    column = np.minimum(np.arange(1000), 500)
+    with pytest.raises(DataError, match="column 'x' has 501 different values in 1000 rows"):
+        as_table({"x": column}, levels="infer", discrete=["x"])
+
+
+@pytest.mark.parametrize(("rows", "levels"), [(1000, 500), (501, 500), (500, 500), (1200, 600)])
+def test_columns_may_have_many_levels(rows, levels):
+    table = as_table({"x": np.arange(rows) % levels}, levels="infer", discrete=["x"])
+    assert len(table.levels["x"]) == levels
+
+
+def test_levels_that_do_not_occur_do_not_count():
+    column = pd.Categorical(["a", "b"] * 30, categories=["a", "b", *map(str, range(1000))])
+    assert len(as_table(pd.DataFrame({"x": column}), levels="infer").levels["x"]) == 1002

@@ -46,7 +46,7 @@ FILES = [
     "index.csv", "codes.csv", "units.csv", "currencies.csv", "german.csv", "spaces.csv",
     "spellings.csv", "truth.csv", "dates.csv", "hours.csv", "names.csv", "copies.csv", "holes.csv",
     "words.csv", "orders.csv", "titles.csv", "sheets.xlsx", "lines.jsonl", "kinds.parquet",
-    "zeros.csv", "everything.csv", "survey.csv",
+    "zeros.csv", "everything.csv", "survey.csv", "export.csv", "levels.csv", "twice.csv",
 ]  # fmt: skip
 
 
@@ -88,6 +88,7 @@ def test_a_person_agrees_with_every_decision(file, tables):
         ("nan", {}, None),
         ("inf", {}, None),
         ("12 kg", {}, None),
+        ("~12 m2", {"after": "m2"}, 12.0),
         ("--5", {}, None),
         ("", {}, None),
     ],
@@ -119,6 +120,10 @@ def test_numbers_are_read_as_they_were_written(number, marks, digits):
         (["1 kg", "2"], None, {"after": "kg"}),
         (["1 kg", "2 lb"], None, None),
         (["A12", "B7"], None, None),
+        (["81 m2", "75 m2"], None, {"after": "m2"}),
+        (["1.5e+03 Pa", "2e4 Pa"], None, {"after": "Pa"}),
+        (["1.234", "987", "2.000"], ",", {"decimal": ",", "thousands": "."}),
+        ([f"5'{k}\"" for k in range(1, 9)], None, None),  # feet and inches
         (["1.5", "2,5", "3,5", "4,5", "5,5"], None, None),
     ],
 )
@@ -139,6 +144,8 @@ def test_dates_as_people_write_them(when):
         ("%d %b %Y", "ymd"),
         ("%B %d, %Y", "ymd"),
         ("%d-%b-%Y", "ymd"),
+        ("%a, %d %b %Y", "ymd"),
+        ("%Y%m%d", "digits"),
     ):
         assert moment(when.strftime(form), order) == (day, 0), form
     seconds = (when.hour * 60 + when.minute) * 60 + when.second
@@ -155,6 +162,10 @@ def test_dates_as_people_write_them(when):
 
 
 def test_what_is_not_a_date():
+    first = (datetime.date(2024, 4, 1) - datetime.date(1970, 1, 1)).days
+    for text in ("2024Q2", "2024-Q2", "Q2 2024", "Apr 2024", "April 2024", "Apr-24"):
+        assert moment(text, "ymd") == (first, 0), text
+    assert moment("20240230", "digits") is None
     for text in ("2024-13-01", "31/31/2024", "30 Foo 2024", "2024", "12.5", "yesterday", ""):
         assert moment(text, "dmy") is None
 
@@ -164,6 +175,10 @@ def test_elapsed_days_and_parts_of_dates():
     assert days.value("2022-01-08 12:00") == 0.5
     assert days.value(pd.Timestamp("2022-01-08 12:00")) == 0.5
     assert days.value(0.5) == 0.5
+    assert Reading(source="t", kind="days", order="digits", origin=19_000).value(20220108) == 0.0
+    months = pd.date_range("2000-01-01", periods=240, freq="MS").strftime("%Y-%m")
+    found = prepare({"t": months, "x": np.resize(X, 240), "y": (np.arange(240) % 12 + np.resize(X, 240))})
+    assert list(found.frame) == ["t_days", "t_month", "x", "y"]  # no weekday of a whole month
     assert days.value(pd.Timedelta(hours=36)) == 1.5
     assert math.isnan(days.value(pd.NaT))
     assert Reading(source="t", kind="month").value("2022-01-08") == "Jan"
@@ -197,6 +212,10 @@ def test_numbers_that_count_or_tell_rows_apart():
 def test_codes_for_missing_values_stand_apart():
     assert missing_codes_of(np.r_[np.linspace(0, 10, 20), -999, 9999, 999]) == [-999, 999, 9999]
     assert missing_codes_of(np.r_[np.linspace(0, 990, 20), 999]) == []
+    assert missing_codes_of(np.r_[np.linspace(300, 1700, 20), -999, -99]) == [-999, -99]
+    assert missing_codes_of(np.r_[np.linspace(1, 3, 20), -9, -9]) == [-9]
+    assert missing_codes_of(np.r_[np.linspace(1, 3, 20), -9]) == []
+    assert missing_codes_of(np.r_[np.linspace(-300, 1700, 20), -99]) == []
     found = look(a=np.r_[X[:-2], -999, 9999])
     assert found.preparation.readings["a"].missing == ("-999", "9999")
     assert found.frame["a"].isna().sum() == 2
@@ -229,6 +248,37 @@ def test_levels_that_mean_the_same():
         "yes",
     ]
     assert look(a=np.resize([True, False, None], 60)).frame["a"].cat.categories.tolist() == ["False", "True"]
+
+
+def test_ticks_and_dashes():
+    found = look(paid=np.resize(["x", None, None], 60), sign=np.resize(["+", "-"], 60))
+    assert found.frame["paid"].value_counts().to_dict() == {"no": 40, "x": 20}
+    assert sorted(set(found.frame["sign"])) == ["+", "-"]
+    reading = found.preparation.readings["paid"]
+    assert [reading.value(value) for value in ("x", " X", "", None, math.nan)] == ["x", "x", "no", "no", "no"]
+    found = look(a=np.resize(["u", "v", "-", "n/a"], 60), b=np.resize(["none", "low", "high"], 60))
+    assert found.frame["a"].cat.categories.tolist() == ["u", "v"]
+    assert found.frame["b"].cat.categories.tolist() == ["none", "low", "high"]
+
+
+def test_points_between_thousands_that_were_read_as_decimal_points():
+    reading = Reading(source="sold", thousands=".", decimal=",")
+    assert reading.column(np.array(["1.234", "987"], object)).tolist() == [1234.0, 987.0]
+    assert reading.column(np.array([1234.5, 987.25])).tolist() == [1234.5, 987.25]
+    with pytest.raises(DataError, match=r"'sold' has points between thousands, and numbers such as 1\.234"):
+        reading.column(np.array([1.234, 987.0]))
+
+
+def test_what_holds_lists_is_left_out_and_ignored():
+    rows = [{"x": x, "y": 2 * x + k % 3, "tags": ["a"]} for k, x in enumerate(X.tolist())]
+    found = prepare(pd.DataFrame(rows))
+    assert kinds(found) == {"tags": ["objects"]}
+    network = spbn.learn(pd.DataFrame(rows), prepare="auto", model="gbn")
+    scorer = spbn.RowScorer(network)
+    np.testing.assert_allclose(
+        [scorer.score(row).logpdf for row in rows], network.logpdf(pd.DataFrame(rows)), rtol=1e-12
+    )
+    assert scorer.logpdf([{" x ": 20.5, "y": 41.0, "tags": []}]).shape == (1,)
 
 
 def test_levels_with_an_order():
@@ -270,6 +320,8 @@ def test_wrong_values_are_flagged_and_stay():
     found = prepare({"y": wide, "x": RNG.normal(size=1000)})
     assert kinds(found) == {"y": ["zeros", "far"]}
     assert found.frame["y"].tolist() == wide.tolist()
+    assert "zeros" not in kinds(look(a=RNG.poisson(2.0, 60) + 0.0)).get("a", ())  # counts
+    assert kinds(look(a=np.where(np.arange(60) % 9, 70.5 + X, 0.0)))["a"] == ["zeros"]
     assert kinds(prepare({"y": RNG.standard_t(3, 1000), "x": RNG.lognormal(0, 1, 1000)})) == {}
 
 
@@ -341,7 +393,7 @@ def test_a_network_reads_rows_as_it_was_learned(network, tmp_path):
 
 
 def test_a_monitor_reads_rows_alike(network):
-    monitor = spbn.Monitor(network, MESSY.iloc[:-1], alarm=0.01)
+    monitor = spbn.Monitor(network, MESSY.iloc[:-1].sample(frac=1, random_state=0), alarm=0.01)
     assert monitor.update(MESSY.iloc[:5].to_dict("records"))["p_value"].notna().all()
 
 

@@ -323,6 +323,7 @@ def test_bad_forecasts(arguments, message):
         (lambda f: f.probability({"a": "high"}), "takes a number or an interval"),
         (lambda f: f.probability({}), "an event must be a dict"),
         (lambda f: f.probability(lambda rows: [True]), "true or false for each of 300 rows"),
+        (lambda f: f.probability(lambda rows: rows["a"].where(rows["a"] > 0)), "true or false for each"),
         (lambda f: f.probability({"a": (0, 1)}, within=0), "within must be"),
         (lambda f: f.probability({"a": (0, 1)}, within=4), "has 3 steps only"),
         (lambda f: f.quantile(1.5), "between 0 and 1"),

@@ -275,9 +275,12 @@ def test_levels_of_categories_that_differ_between_parts(tmp_path):
 
 def test_numbers_are_levels_only_where_they_are_said_to_be(folder):
     assert "number" not in with_levels(open_source(folder), ()).levels
-    found = with_levels(open_source(folder, discrete=["number", "c"]), ["number", "c"])
+    found = with_levels(open_source(folder, discrete=["number"]), ["number"])
     assert found.levels["number"] == ("0", "1", "2")
-    assert list(map(float, found.levels["c"])) == sorted(FRAME["c"])
+    with pytest.raises(
+        DataError, match=r"column 'c' has 1200 different values .* do not name it in discrete"
+    ):
+        with_levels(open_source(folder, discrete=["number", "c"]), ["number", "c"])
     with pytest.raises(DataError, match=r"discrete names unknown columns: 'x'. The files have 'a'"):
         spbn.distributed.learn(folder, discrete=["x"])
     with pytest.raises(DataError, match=r"discrete names unknown columns: 'x'. The data frame has 'a'"):
@@ -291,15 +294,22 @@ def test_text_that_names_the_rows_is_refused(tmp_path, monkeypatch):
             spbn.distributed.learn(data)
         with pytest.raises(DataError, match=r"'day' holds dates or times.*pass discrete=\['day'\]"):
             spbn.distributed.learn(data, drop=["name"])
-        assert (
-            len(with_levels(open_source(data, discrete=["name"], drop=["day"]), ["name"]).levels["name"])
-            == ROWS
-        )
+        with pytest.raises(DataError, match="'name' has 1200 different values in 1200 rows, too many to be"):
+            spbn.distributed.learn(data, discrete=["name"], drop=["day"])
         with monkeypatch.context() as patch:
             patch.setattr("spbn.dask.sources.MOST_VALUES", 700)
             for given in (["name"], ()):
                 with pytest.raises(DataError, match="'name' has more than 700 different values in 1200 rows"):
                     with_levels(open_source(data, discrete=given, drop=["day"]), given)
+
+
+def test_text_that_names_two_rows_each_may_be_discrete(tmp_path):
+    named = FRAME.assign(name=[f"n{i // 2}" for i in range(ROWS)])
+    for data in (written(tmp_path / "data", named), lazy(named)):
+        with pytest.raises(DataError, match="'name' holds text with 600 different values in 1200 rows"):
+            spbn.distributed.learn(data)
+        found = with_levels(open_source(data, discrete=["name"]), ["name"])
+        assert len(found.levels["name"]) == ROWS // 2
 
 
 def test_other_objects_are_refused():

@@ -382,12 +382,78 @@ def test_workers_are_waited_for_as_long_as_said(monkeypatch):
     clock.monotonic = lambda: clock.now
     clock.sleep = lambda seconds: setattr(clock, "now", clock.now + seconds)
     monkeypatch.setattr(clients, "time", clock)
-    late = SimpleNamespace(scheduler=None, nthreads=lambda: {"b": 2, "a": 1} if clock.now > 7.0 else {})
+    late = SimpleNamespace(
+        scheduler=None,
+        nthreads=lambda: {"b": 2, "a": 1} if clock.now > 7.0 else {},
+        scheduler_info=lambda n_workers: {"workers": {}},
+    )
     with pytest.raises(ClusterError, match=r"had no workers for 1\.5 seconds"):
         clients.require_workers(late, timeout=1.5)
     assert 6.5 <= clock.now < 6.7
     assert list(clients.require_workers(late, timeout=1.5).items()) == [("a", 1), ("b", 2)]
     assert 7.0 < clock.now < 7.2
+
+
+def pause(client, addresses, is_paused=True):
+    """Do what Dask does to workers that use most of their memory, or undo it."""
+
+    def change(dask_worker):
+        from distributed.core import Status
+
+        dask_worker.status = Status.paused if is_paused else Status.running
+
+    client.run(change, workers=list(addresses))
+    time.sleep(0.1)  # until the scheduler knows
+
+
+@pytest.fixture
+def impatient(client, monkeypatch):
+    """Wait for two seconds, and have no worker paused at the end."""
+    monkeypatch.setattr(clients, "SECONDS_BETWEEN_CHECKS", 0.2)
+    monkeypatch.setattr(clients, "SECONDS_FOR_WORKERS", 2.0)
+    monkeypatch.setattr(clients.require_workers, "__kwdefaults__", {"timeout": 2.0})
+    yield
+    pause(client, client.nthreads(), is_paused=False)
+
+
+PAUSED = r"Dask has paused all 2 workers .* they use most of their memory. Give them more of it"
+
+
+def test_workers_that_are_all_paused_are_named(client, impatient):
+    pause(client, client.nthreads())
+    with pytest.raises(ClusterError, match=PAUSED):
+        spbn.learn(FRAME, client=client)
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+def test_tasks_do_not_wait_for_workers_that_are_paused_meanwhile(client, impatient, pinned):
+    """All of them: an error that says so. One of them: the others do its tasks."""
+    workers = Executor(client, "shared")
+    addresses = workers.addresses
+    tasks, places = [(0.2,)] * 12, addresses * 6
+    found = []
+    for number, address in workers.map(whereabouts, tasks, addresses=places, pinned=pinned):
+        if not found:
+            pause(client, addresses[:1])
+        found.append((number, address))
+    assert sorted(number for number, _ in found) == list(range(12))
+    assert sum(address == addresses[0] for _, address in found) < 6
+    pause(client, addresses, is_paused=False)
+    first = iter(workers.map(whereabouts, tasks, addresses=places, pinned=pinned))
+    next(first)
+    pause(client, addresses)
+    with pytest.raises(ClusterError, match=PAUSED):
+        list(first)
+
+
+def test_a_paused_worker_may_end_what_it_has_begun(client, impatient):
+    workers = Executor(client, "shared")
+    first, second = workers.addresses
+    tasks = [(0.01,), (4.0,)]
+    found = workers.map(whereabouts, tasks, addresses=[first, second], pinned=True)
+    assert next(found) == (0, first)
+    pause(client, [second])
+    assert next(found) == (1, second)
 
 
 def test_networks_over_time_are_the_same(client):

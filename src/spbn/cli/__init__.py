@@ -3,6 +3,8 @@
 import sys
 from importlib.util import find_spec
 
+from spbn._base import interrupts
+
 
 def run() -> None:
     """Run the command line, or say how to install what it needs."""
@@ -11,4 +13,5 @@ def run() -> None:
         raise SystemExit(2)
     from spbn.cli.main import main
 
+    interrupts.raise_errors()
     main()

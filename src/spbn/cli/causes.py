@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.option(
     "--outcome",
     required=True,
-    help="The variable whose mean counts, or an event whose probability counts: 'sick=yes', 'y>3'.",
+    help="The variable whose mean is compared, or an event whose probability is: 'sick=yes', 'y>3'.",
 )
 @click.option("--low", required=True, help="What the cause is set to first.")
 @click.option("--high", required=True, help="What it is set to instead.")
@@ -55,7 +55,9 @@ def effect(
     variables = network.all_variables
     names = [variable.name for variable in variables]
     if cause not in names:
-        raise ArgumentError(f"--cause {cause!r} names no variable of the model. They are {quoted(names)}.")
+        raise ArgumentError(
+            f"--cause {cause!r} does not name a variable of the model. Its variables are {quoted(names)}."
+        )
     values = [
         options.condition_in(flag, f"{cause}={text}", [v for v in variables if v.name == cause])[1]
         for flag, text in (("--low", low), ("--high", high))

@@ -15,6 +15,7 @@ import functools
 import io
 import json
 import math
+import os
 import shlex
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -23,7 +24,7 @@ from dataclasses import replace
 from inspect import cleandoc
 from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, final
+from typing import IO, TYPE_CHECKING, Any, TextIO, final
 
 import click
 
@@ -53,18 +54,37 @@ ARGUMENTS = {
 def _console(*, stderr: bool) -> Console:
     from rich.console import Console
 
-    return Console(stderr=stderr, soft_wrap=True, highlight=False, markup=False, emoji=False)
+    class Printer(Console):
+        def on_broken_pipe(self) -> None:
+            silence(self.file)
+
+    return Printer(stderr=stderr, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
 
-def say(*lines: str, style: str | None = None) -> None:
+def silence(stream: IO[str]) -> None:
+    """Drop what is still to be printed: whoever reads it has seen enough, but there may be files to write."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def say(*lines: str, style: str | None = None, stderr: bool = False) -> None:
     """Print lines; one that is empty if there are none."""
     for line in lines or ("",):
-        _console(stderr=False).print(printable(line), style=style)
+        _console(stderr=stderr).print(printable(line), style=style)
 
 
-def say_lines(text: str) -> None:
+def _put(text: str, stream: TextIO | None = None) -> None:
+    """Print text as it is, all of it."""
+    stream = stream or sys.stdout
+    try:
+        stream.write(text)
+        stream.flush()
+    except BrokenPipeError:
+        silence(stream)
+
+
+def say_lines(text: str, *, stderr: bool = False) -> None:
     """Print text of several lines."""
-    say(*text.split("\n"))
+    say(*text.split("\n"), stderr=stderr)
 
 
 def complain(message: str) -> None:
@@ -111,7 +131,7 @@ class Answer:
             # What goes into a pipe or a file stays as it is.
             names = printable if sys.stdout.isatty() else str
             text = rows.rename(columns=names)
-            self.give(lambda: {"rows": objects(rows)}, lambda: sys.stdout.write(text.to_csv(index=False)))
+            self.give(lambda: {"rows": objects(rows)}, lambda: _put(text.to_csv(index=False)))
         self.write_rows("out", path, rows)
 
     def wrote(self, option: str, path: Path | Sequence[Path], line: str, *, apart: bool = True) -> None:
@@ -136,7 +156,7 @@ class Answer:
     def save_rows(self, rows: pd.DataFrame, path: Path) -> None:
         """Write a table to a file, or as CSV to standard output."""
         if path == STANDARD:
-            (self._table_stream or sys.stdout).write(rows.to_csv(index=False))
+            _put(rows.to_csv(index=False), self._table_stream)
         else:
             from spbn.cli.files import write_table
 
@@ -289,11 +309,13 @@ _WRITTEN = (
         type=click.Choice([".", ","]),
         help="Decimal point or comma in the numbers of a text file. Default: detected.",
     ),
-    click.Option(["--encoding"], help="Encoding of a text file, such as latin-1 or cp1252. Default: utf-8."),
+    click.Option(["--encoding"], help="Encoding of a text file, such as latin-1. Default: utf-8 or cp1252."),
     click.Option(
         ["--skip-rows"], type=int, help="Lines above the names of the columns: titles, comments and the like."
     ),
-    click.Option(["--sheet"], help="Sheet of an Excel file: its name, or its number. Default: the first."),
+    click.Option(
+        ["--sheet"], help="Sheet of an Excel file: its name or number. Default: the first with a table."
+    ),
 )
 _JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print a JSON document instead of text.")
 
@@ -332,7 +354,7 @@ def _answer(run: Callable[..., None], *, as_json: bool, **given: Any) -> None:
     with redirect_stdout(sys.stderr):
         run(answer=answer, **given)
     if as_json:
-        sys.stdout.write(json.dumps(answer.document, indent=2, allow_nan=False) + "\n")
+        _put(json.dumps(answer.document, indent=2, allow_nan=False) + "\n")
 
 
 def _read_tables(run: Callable[..., None], **chosen: Any) -> None:

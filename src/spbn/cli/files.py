@@ -35,19 +35,21 @@ from spbn.cli.sources import (
     as_source,
     comma_columns,
     ending,
+    joined_names,
     kind_of,
     place,
     require_extent,
     title_rows,
     with_points,
 )
-from spbn.errors import DataError, PackageError, argument, quoted, setting
+from spbn.errors import DataError, PackageError, SpbnWarning, argument, quoted, setting
 from spbn.tables.columns import (
     as_text,
     categories,
     known_names,
     level_of,
     named,
+    named_by_text,
     seems_dated,
     seems_dressed,
     seems_named,
@@ -65,6 +67,7 @@ TEXT_AMONG_NUMBERS = "text among numbers"
 MOSTLY = 0.5  # share of numbers from which on text in a column is out of place
 _TYPESET_MINUS = re.compile("[\u2212\u2013]\\s?[\\d.,].*")
 _OPEN_QUOTE = re.compile(r"EOF inside string starting at row (\d+)")
+_DECIMAL_COMMA = re.compile(r"^[^\d,]*(?:\d+|\d{1,3}(?:\.\d{3})+),(?:\d{1,2}|\d{4,})(?:\D|$)")
 _LONGER = re.compile(r"Expected (\d+) fields in line (\d+), saw (\d+)")
 #: What to say if a package is not there.
 _NEEDED = {
@@ -152,11 +155,43 @@ def read_table(
 def read_raw(source: Source) -> pd.DataFrame:
     """Read all columns of a file as pandas would, but with rows counted from 1."""
     source.require_readable()
-    frame = _read_frame(source, {})
+    frame = _read_frame(source, {}, repeated=True)
     if len(frame) == 0:
         raise DataError(f"{source} has column names, but no rows.")
-    names = [f"Unnamed: {place}" if name == "" else str(name) for place, name in enumerate(frame)]
-    return frame.set_axis(names, axis=1).set_axis(pd.RangeIndex(1, len(frame) + 1, name="row"))
+    if source.is_text and not source.is_json:
+        frame = _with_points_between_thousands(source, frame)
+    return frame.set_axis(pd.RangeIndex(1, len(frame) + 1, name="row"))
+
+
+def _with_points_between_thousands(source: Source, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table in which 1.234 stays text if other columns have decimal commas, as 1.234,5."""
+    texts = [column.dropna().astype(str) for _, column in frame.items() if not is_numeric_dtype(column)]
+    if source.decimal == "." or not any(text.str.contains(_DECIMAL_COMMA).any() for text in texts):
+        return frame
+    floats = [place for place, (_, column) in enumerate(frame.items()) if column.dtype.kind == "f"]
+    if not floats:
+        return frame
+    written = _parse(source, usecols=floats, dtype=str).set_axis(frame.columns[floats], axis=1)
+    pointed = [
+        name
+        for name, column in written.items()
+        if (there := column.dropna()).str.fullmatch(r"[-+]?\d{1,3}(\.\d{3})*").all()
+        and there.str.contains(".", regex=False).any()
+    ]
+    return frame.assign(**{str(name): written[name] for name in pointed})
+
+
+def _as_pandas_names(names: Sequence[str]) -> list[str]:
+    """Return names as pandas would: those that are missing have their place, and all are distinct."""
+    found: list[str] = []
+    for number, name in enumerate(names):
+        plain = new = name or f"Unnamed: {number}"
+        times = 0
+        while new in found or (new in names and (times or not name)):
+            times += 1
+            new = f"{plain}.{times}"
+        found.append(new)
+    return found
 
 
 def _prepared(source: Source, readings: Mapping[str, Reading | None], keys: Sequence[str]) -> pd.DataFrame:
@@ -277,7 +312,7 @@ def _chosen(
     if columns is not None:
         if len(columns) == 0:
             raise DataError(
-                f"{argument('columns')} names no column. The columns of {source} are {quoted(names)}."
+                f"{argument('columns')} does not name a column. The columns of {source} are {quoted(names)}."
             )
         if len(set(columns)) < len(columns):
             raise DataError(f"{argument('columns')} must name every column once. Got {quoted(columns)}.")
@@ -310,17 +345,27 @@ def _chosen(
 
 
 def _read_frame(
-    source: Source, levels: Mapping[str, Sequence[str]], *, written: Sequence[str] = ()
+    source: Source,
+    levels: Mapping[str, Sequence[str]],
+    *,
+    written: Sequence[str] = (),
+    repeated: bool = False,
 ) -> pd.DataFrame:
-    """Read all columns of a file; those of a text file that have levels, or are `written`, as text."""
+    """Read all columns of a file; those of a text file that have levels, or are `written`, as text.
+
+    `repeated`: whether names may be repeated or missing; they are then as pandas has them.
+    """
     if source.is_json:
         frame = _read_json_lines(source)
     elif source.is_text:
-        frame = _read_text(source, levels, written)
+        frame = _read_text(source, levels, written, repeated=repeated)
     else:
         kind = "an Excel" if source.kind == EXCEL else "a Parquet"
         try:
-            frame = _read_excel(source) if source.kind == EXCEL else pd.read_parquet(source.path)
+            if source.kind == EXCEL:
+                frame = _read_excel(source, repeated=repeated)
+            else:
+                frame = named_by_text(pd.read_parquet(source.path))
         except (DataError, Warning):
             raise
         except ImportError:
@@ -335,43 +380,75 @@ def _read_frame(
     return frame
 
 
-def _read_excel(source: Source) -> pd.DataFrame:
-    """Read a sheet, by default the first; its first row that is not empty has the names."""
-    cells = _cells(source)
-    names = ["" if pd.isna(name) else str(name).strip() for name in cells.iloc[0]]
-    _require_distinct(source, names)
-    return cells.iloc[1:].set_axis(names, axis=1).reset_index(drop=True).infer_objects()
+def _read_excel(source: Source, *, repeated: bool) -> pd.DataFrame:
+    """Read a sheet; its first row that is not empty has the names, or the first two."""
+    cells, sheets = _cells(source)
+    if len(sheets) > 1 and source.sheet is None:
+        warnings.warn(
+            SpbnWarning(
+                f"{source} has {len(sheets)} sheets: only {cells.attrs['sheet']!r} is read. For another one, "
+                f"use {setting('sheet', ...)}."
+            ),
+            stacklevel=5,
+        )
+    names, count = _sheet_names(cells)
+    if repeated:
+        names = _as_pandas_names(names)
+    else:
+        _require_distinct(source, names)
+    return cells.iloc[count:].set_axis(names, axis=1).reset_index(drop=True).infer_objects()
 
 
-def _cells(source: Source) -> pd.DataFrame:
-    """Read the cells of a sheet; the index counts its rows from 0."""
+def _sheet_names(cells: pd.DataFrame) -> tuple[list[str], int]:
+    """Return the names in the first rows of a sheet, and how many rows they take.
+
+    There are two of them if names of the first are in merged cells, and those of the second are repeated.
+    """
+    rows = [["" if pd.isna(name) else str(name).strip() for name in row] for _, row in cells[:3].iterrows()]
+    if len(rows) > 1 and _is_repeated(rows[1]):
+        above: list[str] = []
+        for name in rows[0]:
+            above.append(name or (above[-1] if above else ""))
+        joined, count = joined_names([above, *rows[1:]])
+        if joined:
+            return joined, count
+    return rows[0], 1
+
+
+def _is_repeated(names: Sequence[str]) -> bool:
+    there = [name for name in names if name]
+    return len(set(there)) < len(there)
+
+
+def _cells(source: Source) -> tuple[pd.DataFrame, list[str]]:
+    """Read the cells of a sheet, and the names of all; the index counts its rows from 0.
+
+    By default, it is the first sheet with a table, which has two columns and two rows at least.
+    """
     import openpyxl  # noqa: F401  (or an ImportError before anything is read)
 
     require_extent(source)
     with pd.ExcelFile(source.path, engine="openpyxl") as book:
         sheets = [str(name) for name in book.sheet_names]
-        sheet = _chosen_sheet(source, sheets)
-        cells = pd.read_excel(book, sheet_name=sheet, header=None, dtype=object, skiprows=source.skip_rows)
-    cells = cells.dropna(how="all").dropna(how="all", axis=1)
+        for sheet in sheets if source.sheet is None else [_chosen_sheet(source, sheets)]:
+            above = source.skip_rows
+            cells = pd.read_excel(book, sheet_name=sheet, header=None, dtype=object, skiprows=above)
+            cells = cells.dropna(how="all").dropna(how="all", axis=1)
+            if min(cells.shape) > 1:
+                break
     if not cells.size:
-        if len(sheets) == 1:
-            raise DataError(f"{source} has no table: it is empty.")
-        raise DataError(
-            f"{source} has no table: its sheet {sheet!r} is empty. Choose another one with "
-            f"{setting('sheet', ...)}: it has {quoted(sheets)}."
-        )
-    if len(sheets) > 1 and source.sheet is None:
-        warnings.warn(
-            f"{source} has {len(sheets)} sheets: only the first one, {sheet!r}, is read.", stacklevel=5
-        )
-    return cells
+        which = f"its sheet {sheet!r}" if source.sheet is not None and len(sheets) > 1 else "it"
+        others = f" Choose another one with {setting('sheet', ...)}: it has {quoted(sheets)}."
+        raise DataError(f"{source} has no table: {which} is empty.{others if which != 'it' else ''}")
+    cells.attrs["sheet"] = sheet
+    return cells, sheets
 
 
 def _chosen_sheet(source: Source, sheets: Sequence[str]) -> str:
-    """Return the name of the sheet to read: the one that is named, or has the number, or the first."""
-    if source.sheet is None or source.sheet in sheets:
-        return source.sheet or sheets[0]
-    if source.sheet.isdecimal() and 1 <= int(source.sheet) <= len(sheets):
+    """Return the name of the sheet to read: the one that is named, or has the number."""
+    if source.sheet in sheets:
+        return str(source.sheet)
+    if source.sheet and source.sheet.isdecimal() and 1 <= int(source.sheet) <= len(sheets):
         return sheets[int(source.sheet) - 1]
     raise DataError(f"{source} has no sheet {source.sheet!r}. Its sheets are {quoted(sheets)}.")
 
@@ -380,11 +457,16 @@ def title_rows_of(source: Source) -> int:
     """Return how many rows of a file are above the names of its columns."""
     if source.kind != EXCEL or source.skip_rows is not None:
         return title_rows(source)
-    cells = _cells(source)
+    cells, _ = _cells(source)
     widths = cells.notna().sum(axis=1)
     most = int(widths.max())
     names = widths.index[widths >= max(most - 1, 2)]  # all columns have names, but perhaps that of the index
-    return int(names[0]) if len(names) and (widths[: names[0] - 1] <= most / 2).all() else 0
+    above = widths.loc[: names[0] - 1] if len(names) else widths
+    if len(above) and _sheet_names(cells.loc[above.index[-1] :])[1] > 1:
+        above = above[:-1]
+    if not len(names) or not (above <= most / 2).all():
+        return 0
+    return int(cells.index[len(above)])
 
 
 def _read_json_lines(source: Source) -> pd.DataFrame:
@@ -402,9 +484,11 @@ def _read_json_lines(source: Source) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _read_text(source: Source, levels: Mapping[str, Sequence[str]], written: Sequence[str]) -> pd.DataFrame:
+def _read_text(
+    source: Source, levels: Mapping[str, Sequence[str]], written: Sequence[str], *, repeated: bool
+) -> pd.DataFrame:
     """Read a text file; columns that have levels as text, and those that are named as they are written."""
-    names = _header(source)
+    names = _header(source, repeated=repeated)
     texts: dict[Any, Any] = {names.index(name): str for name in levels if name in names}
     as_written: dict[Any, Any] = {names.index(name): str for name in written if name in names}
     frame = _parse(source, names, low_memory=False, dtype=texts, converters=as_written or None)
@@ -418,11 +502,19 @@ def _read_text(source: Source, levels: Mapping[str, Sequence[str]], written: Seq
     return frame.set_axis(names, axis=1)
 
 
-def _header(source: Source) -> list[str]:
-    """Read the names in the first line of a text file."""
+def _header(source: Source, *, repeated: bool = False) -> list[str]:
+    """Read the names in the first line of a text file, or in the first ones."""
     line = _parse(source, header=None, nrows=1, dtype=str, keep_default_na=False)
-    names: list[str] = line.iloc[0].tolist()
+    names: list[str] = source.joined_names or line.iloc[0].tolist()
     _require_separator(source, names)
+    if repeated:
+        if _is_repeated(names):
+            twice = quoted(list(dict.fromkeys(name for name in names if name and names.count(name) > 1)))
+            warnings.warn(
+                f"several columns of {source} are called {twice}: a number is added to the later ones.",
+                stacklevel=4,
+            )
+        return _as_pandas_names(names)
     _require_distinct(source, names)
     return names
 
@@ -433,6 +525,8 @@ def _parse(source: Source, names: Sequence[str] = (), **options: Any) -> pd.Data
         with source.opened() as stream, warnings.catch_warnings():
             # Otherwise surplus fields would become an index.
             warnings.simplefilter("error", pd.errors.ParserWarning)
+            if "header" not in options:
+                options["header"] = source.name_rows - 1
             return pd.read_csv(
                 stream, sep=source.separator, skipinitialspace=True, index_col=False, **options
             )
@@ -460,7 +554,7 @@ def _why_no_table(source: Source, names: Sequence[str], error: Exception) -> str
         width, where, found = longer.groups()
         mark = "a tab" if source.separator == "\t" else repr(source.separator)
         reason = (
-            f"line {where} has {found} fields, and those above have {width}. Take out what is too much, or "
+            f"line {where} has {found} fields, and those above have {width}. Remove the extra fields, or "
             f"put a field that contains {mark} in double quotes"
         )
     return f"{reason}.{_surplus(source, names)}"
@@ -496,7 +590,7 @@ def _require_separator(source: Source, names: Sequence[str]) -> None:
     other = next((mark for mark in MARKS if mark in names[0]), None)
     if other is not None:
         shown, word = ("a tab", "tab") if other == "\t" else (repr(other), other)
-        remedy = f"{shown}, use {setting('sep', word)}, and see to it that all rows have as many."
+        remedy = f"{shown}, use {setting('sep', word)}, and make sure that all rows have as many."
     elif " " in names[0].strip() and source.sep is None and _has_words(source):
         remedy = f"spaces, use {setting('sep', 'space')}."
     else:

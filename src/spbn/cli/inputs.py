@@ -158,7 +158,7 @@ def training_frame(
     advice = "Fill what is missing, or pass --missing drop to leave such rows out."
     if can_impute:
         advice = (
-            f"With --missing impute, a network is learned from the values that are there. Otherwise fill "
+            f"With --missing impute, a network is learned from the values that are present. Otherwise fill "
             f"what is missing, or pass --missing drop, which leaves out {lost}."
         )
     require_complete(data, frame, advice)

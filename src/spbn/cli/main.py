@@ -16,7 +16,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from spbn.cli.causes import counterfactual, effect
-from spbn.cli.command import Group, complain, say, warn
+from spbn.cli.command import Group, complain, say, silence, warn
 from spbn.cli.learn import check, classify, compare, confidence, demo, learn
 from spbn.cli.query import classes, forecast, impute, predict, query, sample
 from spbn.cli.show import compact, explore, export, import_command, plot, report, score, show
@@ -114,10 +114,15 @@ app = Group(
 
 
 def main() -> None:
-    """Run the command line. What spbn refuses is one line on the error stream, and exit code 2."""
+    """Run the command line. What spbn refuses ends in a line on the error stream, and exit code 2."""
     warnings.showwarning = warn
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # for terminals that cannot show every letter
+        # For terminals that cannot show every letter.
+        encoding, odd_letters = sys.stdout.encoding, "backslashreplace"
+        if isinstance(sys.stdout.buffer, io.RawIOBase):  # PYTHONUNBUFFERED, which writes what fits on a disk
+            whole = io.BufferedWriter(sys.stdout.detach())
+            sys.stdout = io.TextIOWrapper(whole, encoding, odd_letters, line_buffering=True)
+        sys.stdout.reconfigure(errors=odd_letters)
     if threading.current_thread() is threading.main_thread():
         # As with Ctrl-C, files that are being written are removed.
         for name in ("SIGTERM", "SIGHUP"):
@@ -127,7 +132,7 @@ def main() -> None:
         code = app(prog_name="spbn", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:  # whoever reads the output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        silence(sys.stdout)
         raise SystemExit(141) from None
     except click.exceptions.NoArgsIsHelpError as overview:
         click.echo(overview.format_message())
@@ -135,7 +140,11 @@ def main() -> None:
     except click.ClickException as error:
         _fail(_known_elsewhere(error) or error.format_message())
     except OSError as error:
-        _fail(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
+        try:
+            sys.stdout.flush()
+        except OSError:  # it is that one which is full
+            silence(sys.stdout)
+        _fail(": ".join(str(one) for one in (error.filename, error.strerror) if one) or str(error))
     except MemoryError:
         _fail("there is not enough memory for that: ask for fewer rows.")
     except click.Abort:

@@ -305,7 +305,7 @@ class Lesson:
         except DataError as error:
             if self.fixes or len(self.files) > 1:
                 raise
-            refused, message = error, error.message
+            refused = error
         else:
             return
         try:
@@ -314,14 +314,12 @@ class Lesson:
                 found = self.prepared()[1]
         except SpbnError:  # nothing can be made of it
             raise refused from None
-        others = [
-            f"column {f.column!r}: {f.evidence}" if f.column else f.evidence
-            for f in found.findings
-            if f.kind in BLOCKING and f.column != "" and repr(f.column) not in message
-        ]
-        also = f" Besides, {'; '.join(others)}." if others else ""
-        how = shlex.join(["spbn", *sys.argv[1:], "--fix", "auto"])
-        raise DataError(f"{message}{also} To have all this done: {how}", argument=refused.argument)
+        how = f"To have all this done: {shlex.join(['spbn', *sys.argv[1:], '--fix', 'auto'])}"
+        blocked = {finding.column for finding in found.findings if finding.kind in BLOCKING}
+        if len(blocked) < 2 and len(found.findings) < 2:
+            raise DataError(f"{refused.message} {how}", argument=refused.argument)
+        say_lines(f"{found}\n", stderr=True)
+        raise DataError(f"{self.data} cannot be learned from as it is. {how}")
 
     def read_later(self) -> dict[str, Any]:
         """Return the settings of `spbn.distributed.learn` instead, and leave the rows to others."""
@@ -373,7 +371,7 @@ def names_in(option: str, texts: Collection[str]) -> list[str] | None:
         return None
     names = [name for text in texts for name in _fields(text)]
     if not names:
-        raise ArgumentError(f"{option} names no column: give one name or several, separated by commas.")
+        raise ArgumentError(f"{option} does not name a column: give one or several, separated by commas.")
     return names
 
 
@@ -552,7 +550,7 @@ def _refusal(option: str, text: str, variables: Sequence[Variable]) -> str:
     there = max(named, key=lambda variable: len(variable.name), default=None)
     if there is None:
         names = quoted(variable.name for variable in variables)
-        return f"{option} {text!r} names no variable of the model. They are {names}."
+        return f"{option} {text!r} does not name a variable of the model. Its variables are {names}."
     if there.is_discrete:
         example = f"'{there.name}={there.levels[0]}' or '{there.name} in {','.join(there.levels[:2])}'"
         return f"{option} {text!r} is not a condition on {there.name!r}, which is discrete: write {example}."

@@ -38,7 +38,7 @@ HEADS = {"mean": "mean", "median": "median", "low": "5 %", "high": "95 %"}
     help="Also print the probability of this: 'C>0'. If repeated, the probability that all hold.",
 )
 @click.option("-n", default=2000, help="How many draws to make.")
-@click.option("--max-seconds", type=float, help="When to stop, with an answer that is worth less.")
+@click.option("--max-seconds", type=float, help="Time limit in seconds; the answer may be less precise.")
 @options.seed_option
 @options.file_option("--out", "Write draws of the unknown variables: samples.csv.")
 @options.file_option("--plot", "Draw every variable before and after: .png, .svg or .pdf.")
@@ -233,7 +233,7 @@ def predict(
     unknown = [name for name in target if name not in network.nodes]
     if unknown:
         raise ArgumentError(
-            f"--target names no variable of the model: {quoted(unknown)}. They are {quoted(network.nodes)}."
+            f"--target names unknown variables: {quoted(unknown)}. The model has {quoted(network.nodes)}."
         )
     targets = list(dict.fromkeys(target))
     data = inputs.as_learned(network, data)

@@ -13,6 +13,7 @@ import io
 import os
 import re
 import sys
+import warnings
 import zipfile
 import zlib
 from collections.abc import Collection, Iterator, Sequence
@@ -24,13 +25,14 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, TextIO
 
 from spbn._base.lazy import pd
-from spbn.errors import ArgumentError, DataError, argument, quoted, setting
+from spbn.errors import ArgumentError, DataError, SpbnWarning, argument, quoted, setting
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".jsonl": ","}
 PARQUET, EXCEL, GZIP, JSON_LINES = ".parquet", ".xlsx", ".gz", ".jsonl"
 KINDS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", PARQUET, EXCEL, JSON_LINES, f"{JSON_LINES}{GZIP}")
 STANDARD = Path("-")  # standard input or output
 MARKS = ",;\t|"  # what may separate fields without being asked for
+WINDOWS = "cp1252"
 LOOKED_AT = 50  # rows from which the separator is recognised
 MOST_TITLES = 20  # lines above the names that are recognised
 #: How much a packed table may hold: so many times its own size, and some bytes more. Tables of numbers are
@@ -46,7 +48,7 @@ _WORDS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " "
 _OTHER_TEXTS = (
     (
         re.compile(rb"\s*<(!doctype|html|\?xml)", re.IGNORECASE),
-        "a page, or XML",
+        "a web page, or XML",
         "look at it in an editor, and fetch the table itself",
     ),
     (
@@ -140,6 +142,23 @@ class Source:
         with self.opened() as stream:
             return any(line.lstrip()[:1] == "{" for line in islice((x for x in stream if x.strip()), 1))
 
+    @cached_property
+    def _names(self) -> tuple[list[str] | None, int]:
+        with self.opened() as stream, suppress(csv.Error):
+            reader = csv.reader(stream, delimiter=self.separator, skipinitialspace=True)
+            return joined_names(list(islice((row for row in reader if any(map(str.strip, row))), 3)))
+        return None, 1
+
+    @property
+    def joined_names(self) -> list[str] | None:
+        """The names of a text file that has them in several lines, as pandas writes several levels."""
+        return self._names[0]
+
+    @property
+    def name_rows(self) -> int:
+        """How many lines of a text file hold the names."""
+        return self._names[1]
+
     def skipping(self, rows: int | None, sheet: str | None = None) -> Source:
         """Return the same table with lines above its names, on a sheet, unless these are known."""
         found = replace(
@@ -147,8 +166,9 @@ class Source:
             skip_rows=rows if self.skip_rows is None else self.skip_rows,
             sheet=sheet if self.sheet is None else self.sheet,
         )
-        if "_standard_input" in self.__dict__:  # which can be read once
-            found.__dict__["_standard_input"] = self._standard_input
+        for known in ("_standard_input", "_codec"):  # which can be read once, and takes a while
+            if known in self.__dict__:
+                found.__dict__[known] = self.__dict__[known]
         return found
 
     @contextmanager
@@ -211,8 +231,43 @@ class Source:
             # With or without the mark that some programs put before UTF-8.
             return "utf-8-sig" if codecs.lookup(self.encoding).name == "utf-8" else self.encoding
         with self._binary() as stream:
-            start = stream.read(2)
-        return "utf-16" if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
+            if stream.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+                return "utf-16"
+        odd = self._not_utf_8()
+        if odd is None or not self._is_text_in(WINDOWS):
+            return "utf-8-sig"
+        number, line, place = odd
+        shown = line[max(place - 12, 0) : place + 12].decode(WINDOWS, errors="replace").strip()
+        warnings.warn(
+            SpbnWarning(
+                f"{self} is not in UTF-8, and is read as Windows-1252, which Excel often writes: line "
+                f"{number} reads {shown!r}. If that is wrong, say which with {setting('encoding', ...)}."
+            ),
+            stacklevel=2,
+        )
+        return WINDOWS
+
+    def _not_utf_8(self) -> tuple[int, bytes, int] | None:
+        """Return the first line that is not in UTF-8: its number, itself, and where it is not."""
+        if not self._is_text_in("utf-8"):
+            with self._binary() as stream:
+                for number, line in enumerate(stream, 1):
+                    try:
+                        line.decode("utf-8")
+                    except UnicodeDecodeError as error:
+                        return number, line, error.start
+        return None
+
+    def _is_text_in(self, encoding: str) -> bool:
+        decoder = codecs.getincrementaldecoder(encoding)()
+        with self._binary() as stream:
+            try:
+                while chunk := stream.read(AT_A_TIME):
+                    decoder.decode(chunk)
+                decoder.decode(b"", final=True)
+            except UnicodeDecodeError:
+                return False
+        return True
 
     @cached_property
     def _standard_input(self) -> bytes:
@@ -249,20 +304,12 @@ class Source:
             return f"{self} is not a text file in the encoding {self.encoding!r}: give the right one."
         if self._codec == "utf-16":
             return f"{self} begins like a text file in UTF-16, but is damaged: save it in UTF-8."
-        with self._binary() as stream:
-            for number, line in enumerate(stream, 1):
-                try:
-                    line.decode("utf-8")
-                except UnicodeDecodeError as error:
-                    start, byte = error.start, line[error.start]
-                    shown = line[max(start - 12, 0) : start + 12].decode("cp1252", errors="replace").strip()
-                    return (
-                        f"{self} is not a text file in UTF-8: line {number} has the byte 0x{byte:02x}. In "
-                        f"Windows-1252, which Excel often writes, it reads {shown!r}. If that looks right, "
-                        f"use {setting('encoding', 'cp1252')}; otherwise save the table in UTF-8."
-                    )
-        remedy = f"save it in that encoding, or give {setting('encoding', 'cp1252')}"
-        return f"{self} is not a text file in UTF-8: {remedy}."
+        odd = self._not_utf_8()
+        where = f": line {odd[0]} has the byte 0x{odd[1][odd[2]]:02x}" if odd else ""
+        return (
+            f"{self} is not a text file in UTF-8{where}. Give its encoding with {setting('encoding', ...)}, "
+            f"or save the table in UTF-8."
+        )
 
 
 class _Bounded(io.RawIOBase):
@@ -289,9 +336,30 @@ def most_unpacked(size: int) -> int:
 
 def _too_full(source: Source, remedy: str) -> DataError:
     return DataError(
-        f"{source} holds more than {MOST_TIMES} times its own size, which tables hardly do. If it is meant "
-        f"to, {remedy} and give that."
+        f"{source} holds more than {MOST_TIMES} times its own size, which is unusual for a table. If that is "
+        f"right, {remedy} and give that."
     )
+
+
+def joined_names(rows: Sequence[Sequence[str]]) -> tuple[list[str] | None, int]:
+    """Return names in the first two rows, as pandas writes those of two levels, and how many rows there are.
+
+    The index may have its name in a third. None, 1: the first row has all.
+    """
+    first, second, third = [*rows, [], [], []][:3]
+    given = [name for name in first if name.strip()]
+    if len(set(given)) == len(given) or len(first) != len(second) or any(map(_PLAIN.fullmatch, second)):
+        return None, 1
+    pairs = list(zip(first, second, strict=True))
+    is_index = [not a.strip() and not b.strip() for a, b in pairs]
+    names = ["_".join(part.strip() for part in pair if part.strip()) for pair in pairs]
+    has_third = len(third) == len(first) and any(third)
+    if has_third and all(bool(name.strip()) <= empty for name, empty in zip(third, is_index, strict=True)):
+        names = [name or index.strip() for name, index in zip(names, third, strict=True)]
+    else:
+        has_third = False
+    there = [name for name in names if name]
+    return (names, 2 + has_third) if len(set(there)) == len(there) else (None, 1)
 
 
 def as_source(path: str | os.PathLike[str] | Source, **written: Any) -> Source:
@@ -332,7 +400,8 @@ def place(source: str | os.PathLike[str] | Source, row: int) -> str:
         lines = (
             reader.line_num for fields in reader if any(field.strip() for field in fields) or len(fields) > 1
         )
-        return f"row {row} (line {next(islice(lines, row, None)) + (table.skip_rows or 0)})"
+        at = next(islice(lines, row + table.name_rows - 1, None)) + (table.skip_rows or 0)
+        return f"row {row} (line {at})"
     return f"row {row}"
 
 
@@ -385,7 +454,7 @@ def require_extent(source: Source) -> None:
                 if rows * columns > MOST_CELLS:
                     raise DataError(
                         f"{source}: a sheet reaches to row {rows:,} and column {columns:,}, which are too "
-                        f"many cells. If most are empty, delete what lies far out; otherwise save the table "
+                        f"many cells. If most are empty, delete the cells far out; otherwise save the table "
                         f"as CSV."
                     )
 
@@ -480,13 +549,12 @@ def _written_with_commas(column: pd.Series[Any]) -> list[str]:
 
     if is_numeric_dtype(column) or column.dtype == "category":
         return []
-    values = column.dropna().unique()
+    values = column.dropna().tolist()
+    if not all(isinstance(value, str | int | float) for value in values):  # a sheet may have numbers as well
+        return []
     texts = {value.strip() for value in values if isinstance(value, str)} - {"?"}
     are_numbers = all(_PLAIN.fullmatch(text) or _GROUPED.fullmatch(text) for text in texts)
-    # A sheet may have numbers as well.
-    if not are_numbers or not all(isinstance(value, str | int | float) for value in values):
-        return []
-    return sorted(texts) if any("," in text for text in texts) else []
+    return sorted(texts) if are_numbers and any("," in text for text in texts) else []
 
 
 def _example(values: Sequence[str], *, but: str = "") -> str:

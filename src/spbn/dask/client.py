@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from importlib import import_module
 from importlib.util import find_spec
 from threading import Event, Thread
@@ -16,6 +16,7 @@ from typing import Any, final
 import numba
 
 from spbn._base.checks import is_whole
+from spbn._base.interrupts import interrupts_postponed
 from spbn.errors import ArgumentError, ClusterError, PackageError, SpbnError, argument
 
 SECONDS_TO_CONNECT = 10.0
@@ -73,24 +74,25 @@ def local_workers(count: int, *, memory: str | int | float = "auto", processes: 
     distributed: Any = import_module("distributed")
     config: Any = import_module("dask.config")
 
-    with (
-        config.set(MEMORY_MANAGEMENT),
-        distributed.LocalCluster(
-            n_workers=count,
-            threads_per_worker=1,
-            processes=processes,
-            memory_limit=memory,
-            dashboard_address="127.0.0.1:0",
-            silence_logs=50,
-            preload=["spbn.dask.client"] if processes else [],
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+    with ExitStack() as started:
+        with interrupts_postponed():
+            started.enter_context(config.set(MEMORY_MANAGEMENT))
+            cluster = distributed.LocalCluster(
+                n_workers=count,
+                threads_per_worker=1,
+                processes=processes,
+                memory_limit=memory,
+                dashboard_address="127.0.0.1:0",
+                silence_logs=50,
+                preload=["spbn.dask.client"] if processes else [],
+            )
+            started.enter_context(cluster)
+            client = started.enter_context(distributed.Client(cluster))
         yield client
 
 
 def dask_setup(worker: object) -> None:
-    """Leave Ctrl-C to the process that waits for the results, which then ends the workers."""
+    """Leave Ctrl-C to the process that waits for the results, which then ends the workers: on Windows."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
@@ -162,7 +164,9 @@ def _close(client: Any) -> None:
 
 
 def require_workers(client: Any, *, timeout: float = SECONDS_FOR_WORKERS) -> dict[str, int]:
-    """Return the addresses of the workers and their numbers of threads; wait for the first to come.
+    """Return the addresses of the workers and their numbers of threads; wait for the first that takes work.
+
+    Those that Dask has paused take none.
 
     Dask's own `wait_for_workers` overwrites what a cluster of this process knows about its workers. If one
     has just died, the news of that comes too late then, and the cluster cannot be closed.
@@ -173,15 +177,31 @@ def require_workers(client: Any, *, timeout: float = SECONDS_FOR_WORKERS) -> dic
             there = client.nthreads()
         except (OSError, RuntimeError) as error:
             there, why = {}, f" ({_reason(error)})"
-        if there:
-            return dict(sorted(there.items()))
+        working = sorted(set(there) - set(_paused(client))) if there else []
+        if working:
+            return {address: there[address] for address in working}
         if time.monotonic() >= deadline:
             address = getattr(client.scheduler, "address", "?")
+            if there:
+                raise ClusterError(
+                    f"Dask has paused all {len(there)} workers of the scheduler at {address} for {timeout:g} "
+                    f"seconds: they use most of their memory. Give them more of it (dask worker "
+                    f"--memory-limit), or restart them if other work has left it occupied."
+                )
             raise ClusterError(
                 f"the scheduler at {address} had no workers for {timeout:g} seconds{why}. "
                 f"Start some: dask worker {address} --nthreads 1."
             )
         time.sleep(min(SECONDS_BETWEEN_LOOKS, timeout))
+
+
+def _paused(client: Any) -> dict[str, bool]:
+    """Return the workers that Dask has paused: whether they are still at something that they had begun."""
+    return {
+        address: bool(info["metrics"].get("task_counts", {}).get("executing"))
+        for address, info in client.scheduler_info(n_workers=-1)["workers"].items()
+        if info["status"] == "paused"
+    }
 
 
 def _reason(error: BaseException) -> str:
@@ -281,9 +301,10 @@ class Executor:
         return self._client.scatter([value], hash=False)[0]
 
     def _finished(self, futures: Iterable[Any], only: Mapping[Any, str]) -> Iterator[Any]:
-        """Yield futures as they are done, or lost; give up if there are no workers for a while.
+        """Yield futures as they are done, or lost; give up if no worker takes work for a while.
 
-        Tasks whose only worker has gone would wait for ever: they are cancelled, to be done elsewhere.
+        Tasks whose only worker has gone would wait for ever, and so would those of a worker that Dask has
+        paused before it began with them: they are cancelled, to be done elsewhere.
         """
         wait: Any = import_module("distributed").wait
         waiting, idle = set(futures), 0.0
@@ -292,16 +313,19 @@ class Executor:
                 done = wait(list(waiting), timeout=SECONDS_BETWEEN_CHECKS, return_when="FIRST_COMPLETED").done
             except TimeoutError:
                 there = self._client.nthreads()
-                stranded = [future for future in waiting if future in only and only[future] not in there]
-                if there and stranded:
-                    self._client.cancel(stranded)
-                idle = 0.0 if there else idle + SECONDS_BETWEEN_CHECKS
+                stuck = {address for address, is_busy in _paused(self._client).items() if not is_busy}
+                if there:
+                    self._client.cancel([one for one in waiting if only.get(one, "") not in ("", *there)])
+                idle = idle + SECONDS_BETWEEN_CHECKS if stuck or not there else 0.0
                 if idle >= SECONDS_FOR_WORKERS:
                     require_workers(self._client, timeout=SECONDS_BETWEEN_CHECKS)
+                    held = {key for address in stuck for key in self._client.processing().get(address, ())}
+                    self._client.cancel([one for one in waiting if one.key in held or only.get(one) in stuck])
                 continue
             except Exception:  # of a future that was cancelled, which `wait` raises instead of returning it
                 done = {future for future in waiting if future.done()}
             waiting -= done
+            idle = 0.0
             yield from done
 
 

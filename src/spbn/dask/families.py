@@ -56,6 +56,7 @@ class SpreadScore(Score):
 
     def __init__(self, score: Score, executor: Executor, *, is_validation: bool = False) -> None:
         self._score = score
+        self.size = score.size
         self._executor = executor
         self._is_validation = is_validation
         if score.validation is not None:

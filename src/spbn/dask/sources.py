@@ -32,6 +32,7 @@ from spbn.tables.columns import (
     known_names,
     not_dropped,
     require_categories,
+    require_repetition,
 )
 
 NUMBERS, CATEGORIES = "numbers", "categories"  # what columns hold
@@ -428,6 +429,7 @@ def _levels(name: str, parts: Sequence[Found], rows: int, *, is_named: bool) -> 
     if not is_named:
         places = np.broadcast_to(np.int64(0), (rows,))  # of which only the number matters
         require_categories(name, found._replace(places=places))
+    require_repetition(name, len(found.levels), rows)
     return found.levels
 
 

@@ -22,6 +22,7 @@ if they were lines.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import partial
 from typing import Any
@@ -31,7 +32,7 @@ import numpy as np
 from spbn._base.arrays import BoolArray, FloatArray, IntArray, Seed, generator, relative_weights
 from spbn._base.checks import choice, whole
 from spbn._base.lazy import nw, pd
-from spbn.errors import ArgumentError, DataError, quoted
+from spbn.errors import ArgumentError, DataError, SpbnWarning, quoted
 from spbn.inference import exact, particles
 from spbn.inference.exact import Plan
 from spbn.inference.particles import Particles, Target
@@ -49,6 +50,8 @@ MOST_AT_ONCE = 200_000  # particles of all rows that are answered together
 CELLS_A_PARTICLE = 10  # of tables, which take as much memory as a particle
 WORTH_TOGETHER = 100_000  # cells for every row, below which rows with other holes are answered together
 ENOUGH = 0.2  # of the particles, which weighting must be worth
+LOST = 0.06  # of the particles: worth less, they have lost their way along a line
+FEWEST = 10  # independent draws that the answer to a row should be worth
 AROUND_MODE = 0.1  # share of the mass whose shortest interval the mode is in the middle of
 
 CANDIDATES = 16
@@ -60,10 +63,13 @@ MOST_ALIKE = 3
 
 
 def log_density_of_observed(
-    network: Joint, table: Table, *, n: int = PARTICLES, seed: Seed = 0
+    network: Joint, table: Table, *, n: int = PARTICLES, seed: Seed = 0, warn: bool = False
 ) -> FloatArray:
-    """Return the log-density of what is there in every row of a table with holes."""
-    out = np.empty(table.rows)
+    """Return the log-density of what is there in every row of a table with holes.
+
+    `warn` says whether to warn of rows whose answers rest on few draws.
+    """
+    out, worth = np.empty(table.rows), np.full(table.rows, np.inf)
     whole = np.isfinite(table.columns).all(axis=0)
     if whole.any():
         out[whole] = network.contributions(table.take(np.flatnonzero(whole))).sum(axis=1)
@@ -71,11 +77,13 @@ def log_density_of_observed(
     if len(rows):
         holed = table.take(rows)
         for part, answer in _answers(evidence_of(network, holed), n, generator(seed), draws=False):
-            out[rows[part]] = answer.log_evidence
+            out[rows[part]], worth[rows[part]] = answer.log_evidence, answer.effective
         # What the margins add to the log-density of the values that are present.
         nodes = [node for node in network.nodes if node in holed.names]
         slopes = network.log_slopes(holed, nodes)
         out[rows] += np.where(np.isfinite(holed.select(nodes).columns), slopes, 0.0).sum(axis=0)
+    if warn:
+        _warn_of_few_draws(worth)
     return out
 
 
@@ -108,23 +116,27 @@ def imputations(network: Joint, data: Any, *, n: int, seed: Seed = 0) -> list[pd
     whole("n", n, 1)
     table = as_table(data, variables=network.variables, missing="keep")
     holes = np.isnan(table.columns)
-    filled = impute_table(network, table, draws=n, seed=seed)
+    filled = impute_table(network, table, draws=n, seed=seed, warn=True)
     return [_frame(network, part, holes, data) for part in filled]
 
 
-def impute_table(network: Joint, table: Table, *, draws: int = 1, seed: Seed = 0) -> list[Table]:
+def impute_table(
+    network: Joint, table: Table, *, draws: int = 1, seed: Seed = 0, warn: bool = False
+) -> list[Table]:
     """Fill the holes of a table, in the units of the data, with draws.
 
-    Rows that the network was learned from are filled without their own kernels.
+    Rows that the network was learned from are filled without their own kernels. `warn` says whether to warn
+    of rows whose answers rest on few independent draws.
     """
     holed = np.flatnonzero(~np.isfinite(table.columns).all(axis=0))
     out = [table.columns.copy() for _ in range(draws)]
-    rng = generator(seed)
+    rng, worth = generator(seed), np.full(table.rows, np.inf)
     for others, mine in without_themselves(network, table.take(holed)):
         rows = holed[mine]
         cases = evidence_of(others, table.take(rows))
         for part, answer in _answers(cases, max(PARTICLES // 5, 2 * draws), rng):
             _require_possible(answer.log_evidence, rows[part])
+            worth[rows[part]] = answer.effective
             chosen = particles.resample(answer.log_weights, draws, rng)
             for case, row in enumerate(part):
                 values = answer.states[:, case][:, rng.permutation(chosen[case])]
@@ -133,6 +145,8 @@ def impute_table(network: Joint, table: Table, *, draws: int = 1, seed: Seed = 0
                         name = table.names[k]
                         value = values[[cases.place[name]], number]
                         columns[k, rows[row]] = network.in_data_units(name, value)[0]
+    if warn:
+        _warn_of_few_draws(worth)
     return [table.with_columns(columns) for columns in out]
 
 
@@ -154,15 +168,17 @@ def predict(
     columns[[table.index(name) for name in unknown]] = np.nan
     cases = evidence_of(network, table.with_columns(columns))
     found = {name: np.empty(table.rows) for name in wanted}
-    rng = generator(seed)
+    rng, worth = generator(seed), np.full(table.rows, np.inf)
     rest = np.flatnonzero(~_predict_exactly(cases, wanted, statistic, found))
     for some, answer in _answers(cases.only(rest), PARTICLES, rng):
         part = rest[some]
         _require_possible(answer.log_evidence, part)
+        worth[part] = answer.effective
         weights = np.exp(answer.log_weights - answer.log_weights.max(axis=1, keepdims=True))
         for name in wanted:
             values = network.in_data_units(name, answer.states[cases.place[name]])
             found[name][part] = _summary(cases.variables[cases.place[name]], values, weights, statistic)
+    _warn_of_few_draws(worth)
     result = {name: as_data(cases.variables[cases.place[name]], values) for name, values in found.items()}
     return frame_like(data, result)
 
@@ -254,12 +270,12 @@ def _by_class(cases: EvidenceRows, n: int, rng: np.random.Generator) -> Particle
     found = []
     for given in cases.by_class():
         states = np.empty((len(cases.nodes), cases.number, n))
-        log_weights, log_evidence = np.zeros((cases.number, n)), np.empty(cases.number)
+        log_weights = np.zeros((cases.number, n))
+        log_evidence, effective = np.empty((2, cases.number))
         for part, answer in _answers(given, n, rng):
             states[:, part], log_weights[part] = answer.states, answer.log_weights
-            log_evidence[part] = answer.log_evidence
-        zeros = np.zeros(cases.number)
-        found.append(Particles(states, log_weights, log_evidence, zeros, zeros + n))
+            log_evidence[part], effective[part] = answer.log_evidence, answer.effective
+        found.append(Particles(states, log_weights, log_evidence, np.zeros(cases.number), effective))
     return particles.mix(found)
 
 
@@ -280,22 +296,55 @@ def _exactly(cases: EvidenceRows, plan: Plan, n: int, rng: np.random.Generator) 
         particles.draw_rest(cases.only(possible), chosen, rng)
         states[:, possible] = chosen
     zeros = np.zeros(cases.number)
-    return Particles(states, np.zeros((cases.number, n)), solution.log_evidence, zeros, zeros + n, "exact")
+    weights, without_end = np.zeros((cases.number, n)), np.full(cases.number, np.inf)
+    return Particles(states, weights, solution.log_evidence, zeros, without_end, "exact")
 
 
 def _by_particles(cases: EvidenceRows, n: int, rng: np.random.Generator) -> Particles:
-    """Weigh forward samples of all cases, and temper those that are worth little."""
+    """Weigh forward samples of all cases, and temper those that are worth little.
+
+    Those that are worth little even then are answered again, pattern by pattern, with sums over lines.
+    """
     found = particles.sample_by_weighting(Target.whole(cases), n, rng)
     poor = np.flatnonzero(found.effective < ENOUGH * n)
     if len(poor):
-        better = particles.sample_by_tempering(Target.whole(cases.only(poor)), found.states[:, poor], rng)
-        reached = np.isfinite(better.log_evidence)
-        chosen = poor[reached]
-        found.states[:, chosen] = better.states[:, reached]
-        found.log_weights[chosen] = better.log_weights[reached]
-        found.log_evidence[chosen] = better.log_evidence[reached]
+        part = Target.whole(cases.only(poor))
+        _put(found, poor, particles.sample_by_tempering(part, found.states[:, poor], rng))
+    lost = poor[found.effective[poor] < LOST * n]
+    for same in _patterns(cases.unknown[lost]):
+        part = Target.whole(cases.only(lost[same])).without_lines()
+        if part.blocks:
+            better = particles.sample_by_weighting(part, n, rng)
+            if (better.effective < ENOUGH * n).any():
+                better = particles.sample_by_tempering(part, better.states, rng)
+            _put(found, lost[same], better)
     particles.draw_rest(cases, found.states, rng)
     return found
+
+
+def _put(found: Particles, rows: IntArray, better: Particles) -> None:
+    """Replace the particles of some cases, in place, where others have reached what is known."""
+    reached = np.isfinite(better.log_evidence)
+    chosen = rows[reached]
+    found.states[:, chosen] = better.states[:, reached]
+    found.log_weights[chosen] = better.log_weights[reached]
+    found.log_evidence[chosen] = better.log_evidence[reached]
+    found.effective[chosen] = better.effective[reached]
+
+
+def _warn_of_few_draws(worth: FloatArray) -> None:
+    """Warn of rows that hardly any draw has found."""
+    poor = np.flatnonzero(worth < FEWEST)
+    if len(poor):
+        more = f" and {len(poor) - 1:,} more" if len(poor) > 1 else ""
+        warnings.warn(
+            SpbnWarning(
+                f"the answer to row {poor[0] + 1} (counted from 1){more} rests on fewer than {FEWEST} "
+                f"independent draws: what is known there is far from what the network expects. Check the "
+                f"values against the data."
+            ),
+            stacklevel=4,
+        )
 
 
 def _require_possible(log_evidence: FloatArray, rows: IntArray) -> None:

@@ -30,6 +30,7 @@ from spbn.inference.problem import read_interventions
 from spbn.inference.query import equal_tails
 from spbn.joint import Joint
 from spbn.tables.reader import as_table, frame_index
+from spbn.tables.rows import as_dict
 from spbn.tables.table import Table
 
 
@@ -101,6 +102,7 @@ def counterfactual(
     tails, set_to = equal_tails(level), read_interventions(network, do)
     if not set_to:
         raise ArgumentError(f"{argument('do')} must set at least one variable.")
+    data = as_dict(data)
     if isinstance(data, Mapping) and all(np.ndim(value) == 0 for value in data.values()):
         data = {name: [value] for name, value in data.items()}  # a single row
     table = as_table(data, variables=network.variables, missing="keep", absent=True)
@@ -117,7 +119,7 @@ def counterfactual(
         for some in (rows[first : first + step] for first in range(0, len(rows), step)):
             filled = [table.take(some)] * copies
             if holed[some[0]]:
-                filled = impute_table(network, filled[0], draws=copies, seed=rng)
+                filled = impute_table(network, filled[0], draws=copies, seed=rng, warn=True)
             columns = np.stack([part.columns for part in filled], axis=2)
             values, weights = _moved(network, columns, set_to, rng)
             total = weights.sum(axis=1)

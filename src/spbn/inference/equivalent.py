@@ -40,7 +40,7 @@ from spbn.tables.table import Table
 Over = Literal["network", "equivalent"]
 OVER: tuple[Over, ...] = get_args(Over)
 FOLDS = 10  # of the cross-validation that chooses types
-CENTRES = 4_000  # of kernels, where it does
+CENTRES = 2_000  # of kernels, where it does
 
 
 def require_over(over: Over, do: object, data: Any) -> None:

@@ -476,7 +476,7 @@ def sample_by_tempering(
         values,
         log_weights,
         np.where(reached, log_evidence, -np.inf),
-        _log_error(1.0 / (families**2).sum(axis=1), begun),
+        _log_error(1.0 / np.maximum((families**2).sum(axis=1), 1e-300), begun),
         np.where(reached, np.minimum(n / clustering, survivors), 0.0),
         "smc",
     )
@@ -646,7 +646,7 @@ class _Chain:
         shape = (-1, self._cases, self._n)
         x, y = before.reshape(shape), self.values.reshape(shape)
         x, y = x - x.mean(axis=2, keepdims=True), y - y.mean(axis=2, keepdims=True)
-        scale = np.sqrt((x**2).sum(axis=2) * (y**2).sum(axis=2))
+        scale = np.sqrt((x**2).sum(axis=2)) * np.sqrt((y**2).sum(axis=2))  # both fit, their squares may not
         with np.errstate(invalid="ignore", divide="ignore"):
             correlation = (x * y).sum(axis=2) / scale
         stuck = self._part.active.T & ~(scale > 0.0) & (np.abs(x - y).max(axis=2) == 0.0)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
+from spbn._base.lazy import pd
 from spbn.errors import ArgumentError, argument, quoted
 from spbn.joint import Joint
 from spbn.nodes.base import CPD, Interval, Levels, Region
@@ -84,6 +85,14 @@ def require_values(set_to: Evidence, what: str = "do") -> None:
         raise ArgumentError(
             f"{argument(what)} sets variables to values, not to intervals or sets: {quoted(set_to.regions)}."
         )
+
+
+def require_truths(found: Any, rows: int) -> BoolArray:
+    """Return for which rows an event is true, as a function says; refuse anything but truths."""
+    truths = np.asarray(found)
+    if truths.shape != (rows,) or pd.isna(truths).any() or not np.isin(truths, (False, True)).all():
+        raise ArgumentError(f"an event must be true or false for each of {rows} rows. Got {found!r:.100}.")
+    return truths.astype(np.bool_)
 
 
 def _in_density_units(network: Joint, name: str, value: float, what: str) -> float:

@@ -35,6 +35,7 @@ from spbn.inference.problem import (
     EvidenceRows,
     components,
     read_evidence,
+    require_truths,
     require_values,
     with_marks,
 )
@@ -220,11 +221,7 @@ class Posterior:
             frame of draws and says for which of them the event is true.
         """
         if callable(event):
-            happened = np.asarray(event(self.draws), dtype=bool)
-            if happened.shape != self.weights.shape:
-                raise ArgumentError(
-                    f"an event must be true or false for each of the {len(self.weights)} draws."
-                )
+            happened = require_truths(event(self.draws), len(self.weights))
             return min(1.0, float(self.weights[happened].sum()))
         exact = self._exact_probability(self._regions(event))
         return exact if exact is not None else min(1.0, float(self.weights[self.happened(event)].sum()))

@@ -191,6 +191,12 @@ class Model:
         structure = best.best_types(self.search(best, structure) if search else structure)
         return evaluate(score, structure, rows, margins)
 
+    def divide_as(
+        self, rows: Rows, codes: IntArray, structure: Structure, margins: Margins | None
+    ) -> Division:
+        """Evaluate all rows under each class, with the types that nodes have."""
+        return evaluate(self.score(rows, codes, margins), structure, rows, margins)
+
     def score(self, rows: Rows, codes: IntArray, margins: Margins | None) -> ByClass:
         """Return the score of rows, in the units of the data, whose classes are known."""
         return ByClass(
@@ -303,7 +309,7 @@ def choose(
         found = "one class" if best is None else f"{best.number} classes"
         warnings.warn(
             f"{number} classes of {fewest_rows(len(some.table.names))} rows or more were not found: the "
-            f"network has {found}. Ask for fewer ({setting('hidden', 'auto')} finds out how many).",
+            f"network has {found}. Ask for fewer, or for 'auto', which finds out how many.",
             stacklevel=6,
         )
     if best is None:
@@ -412,13 +418,19 @@ def best_division(
 def continue_from(
     best: Division, rows: Rows, model: Model, rng: np.random.Generator, *, rounds: int, search: bool = False
 ) -> Division:
-    """Take turns at dividing rows and evaluating them, and return the best division."""
+    """Take turns at dividing rows and evaluating them, and return the best division.
+
+    Node types are chosen where there is a search; the other turns keep those that there are.
+    """
     current = best
     for turn in range(rounds):
         codes = draw_codes(current.probabilities, rng)[rows.units]
         if not is_large_enough(rows, codes, current.number):
             break
-        current = model.divide(rows, codes, current.structure, best.margins, search=search and turn == 0)
+        if search and turn == 0:
+            current = model.divide(rows, codes, current.structure, best.margins, search=True)
+        else:
+            current = model.divide_as(rows, codes, current.structure, best.margins)
         best = max(best, current, key=lambda each: each.worth)
     return best
 

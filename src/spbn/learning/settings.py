@@ -70,7 +70,7 @@ MODELS: dict[Model, tuple[str, ...]] = {
 PUBLISHED: tuple[Model, ...] = ("spbn", "gbn", "kdebn")
 #: The types that come first where a simple type is preferred; types of one's own come after lines.
 SIMPLICITY = {"lg": 0, "curve": 2, "ckde": 3, "blend": 4}
-CENTRES = 4_000  # of kernels, at most, while the score chooses node types
+CENTRES = 2_000  # of kernels, at most, while the score chooses node types
 TESTS: tuple[Test, ...] = get_args(Test)
 SCORES: tuple[ScoreName, ...] = get_args(ScoreName)
 

@@ -379,7 +379,7 @@ def _node(structure: Structure, drawing: _Drawing, node: str, *, linked: bool) -
         tag("text", drawing.labels[node], x=x, y=y, dy="0.35em"),
     ]
     if is_input or not linked:
-        return tag("g", *parts, class_=kind)
+        return tag("g", *parts, class_=kind, data_input=structure.dag.index(node) if is_input else None)
     parents, place = structure.parents(node), structure.nodes.index(node)
     given = f"parents: {', '.join(parents)}" if parents else "no parents"
     return tag(

@@ -383,8 +383,8 @@ def populations_section(content: Content) -> h.Html:
         rows.append(
             h.table_row(
                 f"class {found.level}",
-                h.percent(found.share),
-                h.percent(found.certainty),
+                h.percentage(found.share),
+                h.percentage(found.certainty),
                 h.tag("ul", *items) if items else none,
                 ", ".join(found.examples),
             )

@@ -110,8 +110,10 @@
     const head = [tip, [base[0] - 4 * dy, base[1] + 4 * dx], [base[0] + 4 * dy, base[1] - 4 * dx]];
     return made("g", { class: "arc near" }, title, made("path", attributes), made("polygon", { points: head.join(" ") }));
   };
+  const members = [...nodes, ...graph.querySelectorAll(".input")]; // of a network over time
+  const place_of = (member) => member.dataset.node ?? member.dataset.input;
   const neighbourhood = (number) => {
-    const numbered = (wanted) => nodes.find((node) => node.dataset.node === wanted);
+    const numbered = (wanted) => members.find((member) => place_of(member) === wanted);
     const into = arcs.filter((arc) => arc.dataset.to === number);
     const out = arcs.filter((arc) => arc.dataset.from === number);
     const rows = [
@@ -126,11 +128,11 @@
         const [rx, ry] = radii(node);
         const place = { x: x + rx + GAP / 2, y: (line + 0.5) * ROW, rx, ry };
         x += 2 * rx + GAP;
-        places.set(node.dataset.node, place);
+        places.set(place_of(node), place);
         const copy = node.cloneNode(true);
         const { cx, cy } = node.querySelector("ellipse");
         copy.classList.remove("lost", "near", "chosen");
-        if (node.dataset.node === number) copy.classList.add("chosen");
+        if (place_of(node) === number) copy.classList.add("chosen");
         return made("g", { transform: `translate(${place.x - cx.baseVal.value} ${place.y - cy.baseVal.value})` }, copy);
       });
     });

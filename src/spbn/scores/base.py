@@ -48,6 +48,8 @@ class Score(ABC):
     node_types: frozenset[NodeType]
     #: A score of other rows by which a search decides when to stop; None if there is none.
     validation: Score | None = None
+    #: Over how many rows families are added up; 0 where their number does not matter.
+    size = 0
     #: How many numbers of families are remembered; the older half is forgotten then.
     cache_limit = 1 << 20
 
@@ -157,6 +159,7 @@ class Averaged(Score):
 
     def __init__(self, scores: Sequence[Score]) -> None:
         self._scores = tuple(scores)
+        self.size = scores[0].size
         super().__init__(scores[0].variables, scores[0].node_types)
         validations = [score.validation for score in scores if score.validation is not None]
         self.validation = Averaged(validations) if validations else None

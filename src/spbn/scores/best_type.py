@@ -67,6 +67,7 @@ class BestType(Score):
         self.types = tuple(dict.fromkeys(map(NodeType.parse, types)))
         self.cost = at_least_0("cost", cost)
         self._score = score
+        self.size = score.size
         lacking = [node_type for node_type in self.types if node_type not in score.node_types]
         if not self.types or (lacking and any(not v.is_discrete for v in score.variables)):
             raise ArgumentError(

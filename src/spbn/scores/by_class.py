@@ -86,7 +86,8 @@ class ByClass(Score):
                 FamilyScorer(MemoryRows(Partition.folds(table.take(rows), self.labels[rows]), settings))
                 for rows in self._rows
             ]
-        self.penalty = arc_penalty(penalty, table.rows, len(table.names))
+        self.size = table.rows
+        self.penalty = arc_penalty(penalty, self.size, len(table.names))
         super().__init__(table.variables, registered())
 
     def _compute(self, batch: FamilyBatch) -> FloatArray:

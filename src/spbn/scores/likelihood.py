@@ -48,7 +48,8 @@ class Likelihood(Score):
         self, rows: RowStore, held_out: RowStore | None = None, *, penalty: float | Auto = 0.0
     ) -> None:
         self._scorer = FamilyScorer(rows)
-        self.penalty = arc_penalty(penalty, int(rows.test.counts.sum()), len(rows.variables))
+        self.size = int(rows.test.counts.sum())
+        self.penalty = arc_penalty(penalty, self.size, len(rows.variables))
         if held_out is not None:
             self.validation = HoldoutLikelihood.of_rows(held_out)
         super().__init__(rows.variables, registered())

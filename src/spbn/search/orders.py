@@ -55,6 +55,8 @@ from spbn.structure import Structure
 
 NO_BETTER_ORDER = "no better order was found"
 FEWEST_TO_DRAFT = 7  # nodes; if there are fewer, nearly all families are scored anyway
+#: Rows × nodes × those of a type that is not quick to score: where there are more, one search takes minutes.
+MOST_WORK_TO_RESTART = 1_500_000
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,8 @@ def order_search(
         columns, it is the best order. If no graph is found that is better, the start is the result.
     restarts
         How many searches to make, all but the first from random orders: by default 5, but 1 if that begins
-        from the best order, and 2 if there are hundreds of nodes.
+        from the best order, or takes minutes since most nodes are not simple and there are many rows, and 2
+        if there are hundreds of nodes.
     patience
         How many sweeps in a row, each from another order of the same graph, may fail to raise the score
         before such a search ends.
@@ -179,6 +182,8 @@ def order_search(
     try:
         done = list(taken)
         for restart in range(1, (trees.usual_restarts if restarts is None else restarts) + 1):
+            if restart == 2 and restarts is None and search.work > MOST_WORK_TO_RESTART:
+                break
             number, misses = 0, 0
             while done and done[0].restart == restart:
                 sweep = done.pop(0)
@@ -337,6 +342,13 @@ class _Search:
         except _OutOfTime:
             pass  # the order so far is still a good one
         return self.current.order
+
+    @property
+    def work(self) -> int:
+        """How much is to be computed for the best graph, roughly: see `MOST_WORK_TO_RESTART`."""
+        found = self.result(NO_BETTER_ORDER).structure
+        slow = sum(not found.type(node).is_quick for node in found.nodes)
+        return self._trees.score.size * len(found.nodes) * slow
 
     def result(self, stop_reason: str) -> SearchResult:
         """Return the best graph, and the steps that lead there from the start: the greatest gains first."""

@@ -130,7 +130,10 @@ class SPBNDensity(DensityMixin, NetworkEstimator):  # type: ignore[misc]
         """Learn the network; `y` is ignored."""
         features = self._features(X, reset=True)
         either("missing", self.missing, ("error", "integrate"))
-        self.network_ = learn_network(features, settings_for(self._settings(), _num_samples(X)))
+        settings = settings_for(self._settings(), _num_samples(X))
+        if settings.prepare == "none":  # holes are refused, and not with advice to `learn`
+            as_table(features, training=True, drop=settings.drop, discrete=settings.discrete)
+        self.network_ = learn_network(features, settings)
         return self
 
     def score_samples(self, X: Any) -> FloatArray:

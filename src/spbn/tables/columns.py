@@ -10,7 +10,7 @@ import datetime
 import re
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any, NamedTuple, TypeGuard
 
@@ -27,6 +27,7 @@ KINDS = {"M": DATES, "m": LENGTHS, "U": "text", "S": "text"}
 #: Text columns with more levels, in all and for every row, or with more than this share of the rows, look
 #: like names of the rows; few levels do only if there are hardly more rows.
 MOST_LEVELS, LEVELS_A_ROW, LARGEST_SHARE, FEWEST_LEVELS = 50, 0.02, 0.2, 10
+FEW_ENOUGH = 500  # levels of a discrete column, however few rows there are
 WHOLE = 2.0**53  # greater numbers have no digits after the point
 #: 2024-01-31, 31/1/24, 31.01.2024, each perhaps with a time of day; 12:30 and 12:30:15.5 alone
 _TIME = r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?\s*([AaPp][Mm])?"
@@ -84,7 +85,11 @@ def categories(values: Any) -> Categories:
         native = stable.from_native(values.to_native(), series_only=True)
         levels = [as_text(level) for level in native.cat.get_categories().to_list()]
         array = np.array(values.to_list(), dtype=object)
-    places, found = pd.factorize(np.asarray(array), use_na_sentinel=True)
+    try:
+        places, found = pd.factorize(np.asarray(array), use_na_sentinel=True)
+    except TypeError:  # of what cannot be told apart, such as lists
+        odd = next(value for value in array if not isinstance(value, Hashable))
+        raise DataError(f"levels must be text, numbers or truth values. Got {odd!r:.100}.") from None
     distinct: list[Any] = list(found)
     texts = [as_text(value) for value in distinct]
     is_plain_text = levels is None and any(isinstance(value, str) for value in distinct)
@@ -121,6 +126,16 @@ def require_categories(name: str, found: Categories) -> None:
         raise DataError(
             f"column {name!r} holds {what}: leave it out ({setting('drop', [name])}"
             f"{in_python(' in learn')}), or pass {setting('discrete', [name])} if they are categories."
+        )
+
+
+def require_repetition(name: str, levels: int, rows: int) -> None:
+    """Refuse a discrete column most of whose values occur once: it was measured, or tells the rows apart."""
+    if levels > max(FEW_ENOUGH, 0.5 * rows):
+        raise DataError(
+            f"column {name!r} has {levels} different values in {rows} rows, too many to be levels: leave it "
+            f"out ({setting('drop', [name])}{in_python(' in learn')}), or do not name it in "
+            f"{argument('discrete')} if it holds numbers."
         )
 
 
@@ -196,6 +211,8 @@ def _as_number(level: str) -> Any:
 
 def as_text(value: Any) -> str:
     """Write a value as a level."""
+    if type(value) is str:
+        return value
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     if isinstance(value, np.float16 | np.float32):

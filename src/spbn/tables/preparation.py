@@ -20,6 +20,7 @@ from spbn._base.arrays import FloatArray, IntArray
 from spbn._base.lazy import nw, pd
 from spbn.errors import DataError, quoted
 from spbn.tables.columns import (
+    MOST_LEVELS,
     WHOLE,
     Categories,
     as_text,
@@ -37,6 +38,7 @@ from spbn.tables.readings import (
     Reading,
     as_column,
     hours_of,
+    is_in_digits,
     moment,
     raw_values,
 )
@@ -49,7 +51,8 @@ NEARLY_EMPTY = 0.8  # share of missing values from which on a column is left out
 MOST_WORDS = 3  # different ones among numbers or dates that stand for missing values
 MOSTLY = 0.5  # share of numbers from which on text in a column is out of place
 MOST_SIZES = 10  # different numbers with a unit that are rather sizes, which are levels
-FEW_ZEROS, FEW_FAR = 0.01, 0.001  # shares of the rows that rather have a wrong value
+MANY_ZEROS = 0.5  # share of the rows from which on zeros are no mistake
+FEW_FAR = 0.001  # share of the rows that rather have a wrong value
 FAR_GAP = 5.0  # interquartile ranges between far values and all others
 LEVEL_OF_PARTS = 1e-3  # of the tests of whether a month, weekday or hour matters
 PART_DAYS = {"month": 540, "weekday": 21, "hour": 3}  # that dates must span for a part of them to be told
@@ -60,20 +63,38 @@ _INDEX = re.compile(r"|unnamed: ?0|index|level_0|row ?names?|x")
 _ID = re.compile(
     r"(.*[\W_])?(ids?|uuid|guid|no|nr|number|index|idx|key|zip|(zip|post|postal)[ _]?code|rownames)"
 )
-_TIMES = re.compile(r"(.*[\W_])?(years?|yr|jahr|date|time|day|month|quarter|week|t|period)([\W_].*)?")
+_POSTAL = re.compile(r"(.*[\W_])?(zip|plz|(zip|post|postal)[ _]?code)")
+_TIMES = re.compile(
+    r"(.*[\W_])?(years?|yr|jahr|date|(date)?time(stamp)?|day|month|quarter|week|t|ts|period|epoch)([\W_].*)?"
+)
 _CODES = re.compile(
     r"(.*[\W_])?(class|type|kind|cat|category|group|cluster|code|label|target|region|zone|sex|gender|species"
-    r"|status|grade|race|origin)"
+    r"|status|grade|race|origin|occupation|religion|marital|department|dept|country|state|city|district"
+    r"|colou?r|brand|method|plan|site|ward|branch|shift|zip|plz|(zip|post|postal)[ _]?code)"
+)
+#: -9, and numbers of up to twelve nines, such as -999 and 99.9.
+_NINES = np.array(
+    [-9.0, *(float(f"{s}{'9' * k}e-{d}") for s in ("", "-") for k in range(2, 13) for d in range(k))]
 )
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _SIGNS = r"[-+\u2212\u2013]?"
 _DRESSED = re.compile(
-    rf"\(?{_SIGNS}\s*(?P<before>[$€£¥₹₽]|US\$|R\$|USD|EUR|GBP|CHF|Rs\.?|)\s*{_SIGNS}\s*"
-    r"(?P<digits>(\d[\d.,'\s\u00a0\u202f\u2009]*|[.,]\d+)([eE][-+]?\d+)?)(?P<after>([^\d\s.,()][^\d()]{0,11})?)\)?"
+    rf"[~\u2248]?\(?{_SIGNS}\s*(?P<before>[$€£¥₹₽]|US\$|R\$|USD|EUR|GBP|CHF|Rs\.?|)\s*{_SIGNS}\s*"
+    r"(?P<digits>(\d[\d.,'\s\u00a0\u202f\u2009]*|[.,]\d+)([eE][-+]?\d+)?)\s*(?P<after>([^\d\s.,()][^\d()]{0,11}[23]?)?)\)?"
 )
+_POINTED = re.compile(r"\d{1,3}(\.\d{3})*")
+_SLASHED = re.compile(r"(\d{1,2})([-/.])(\d{1,2})[-/.]\d")
 _GROUPS = re.compile(r"[1-9]\d{0,2}(,\d{3})+")
-_TRUE = frozenset({"true", "t", "yes", "y", "1", "on", "ja", "oui", "si", "sí", "wahr", "vrai"})
-_FALSE = frozenset({"false", "f", "no", "n", "0", "off", "nein", "non", "falsch", "faux"})
+#: Truth values; those of a pair go together.
+_TRUTHS = tuple(
+    tuple(pair.split("/"))
+    for pair in (
+        "yes/no", "true/false", "y/n", "t/f", "on/off", "1/0", "ja/nein", "oui/non", "si/no", "sí/no", "j/n",
+        "wahr/falsch", "vrai/faux",
+    )
+)  # fmt: skip
+_TRUE, _FALSE = (frozenset(pair[k] for pair in _TRUTHS) for k in (0, 1))
+_TICKS = frozenset({"x", "✓", "✔", "☑", "*", "•"})
 #: Levels that have an order of their own; those of a column are some of one line.
 _ORDERS = tuple(
     tuple(line.split("|"))
@@ -102,27 +123,29 @@ _NUMBERED = re.compile(r"[<>≤≥]?\s*(\d+([.,]\d+)?).*")
 REASONS = {
     "index": "pandas writes its index like this; it says nothing about the rows",
     "empty": "there is nothing to learn from",
-    "sparse": "there is little to learn from, and rows are worth more than such a column",
+    "sparse": "too little to learn from: rows are worth more than such a column",
     "constant": "it is the same everywhere, which leaves nothing to learn",
-    "same": "one says all that the other says",
-    "copy": "one says all that the other says",
-    "name": "it tells the rows apart, and says nothing about them",
-    "id": "it tells the rows apart, and says nothing about them",
-    "key": "it tells the rows apart, and says nothing about them",
+    "same": "it adds nothing to the other column",
+    "copy": "it adds nothing to the other column",
+    "name": "it identifies rows, and says nothing about them",
+    "id": "it identifies rows, and says nothing about them",
+    "key": "it identifies rows, and says nothing about them",
     "numbers": "it may only number the rows",
     "code": "it is far from all other values",
-    "word": "words among numbers or dates stand for what is not known",
+    "word": "it stands for a missing value",
     "format": "its values are numbers, written as text",
     "unit": "its values are numbers, with something around them",
-    "date": "time that has passed is a number, and a season is a category",
+    "date": "elapsed time is a number, and a season is a category",
     "spelling": "they mean the same",
-    "category": "few whole numbers are rather names than amounts",
-    "codes": "their name says so",
+    "category": "so few whole numbers are usually labels, not amounts",
+    "codes": "the name of the column suggests it",
     "few": "they may stand for categories",
     "order": "the levels have an order",
-    "zeros": "all other values are far above 0: is it impossible, and stands for what is not known?",
+    "tick": "a tick means yes, and an empty cell means no",
+    "objects": "it holds neither numbers nor categories",
+    "zeros": "all other values are far above 0: does it stand for a missing value?",
     "far": "it may be a mistake",
-    "holes": "what is there in a row says something about what is not",
+    "holes": "known values help to fill in missing ones",
 }
 #: What nothing can be learned with, if nothing is done about it.
 BLOCKING = frozenset({"empty", "constant", "copy", "name", "word", "format", "unit", "date", "holes"})
@@ -153,9 +176,9 @@ class Prepared:
     >>> weights = ["12.5 kg", "80 kg", "75 kg", "61 kg", "70.5 kg", "55 kg"]
     >>> prepared = spbn.prepare({"weight": weights, "age": [3, 41, 37, 19, 66, 23], "note": [""] * 6})
     >>> print(prepared)
-    column  looks like                       what is done                      why
-    weight  numbers with 'kg' after them     read as numbers, without 'kg'     its values are numbers, ...
-    note    no value in any row              left out                          there is nothing to learn from
+    column  looks like                    action                         why
+    weight  numbers with 'kg' after them  read as numbers, without 'kg'  its values are numbers, ...
+    note    no value in any row           left out                       there is nothing to learn from
     """
 
     frame: pd.DataFrame
@@ -170,7 +193,7 @@ class Prepared:
     def __str__(self) -> str:
         if not self.findings:
             return "nothing stands in the way"
-        heads = ("column", "looks like", "what is done", "why")
+        heads = ("column", "looks like", "action", "why")
         rows = [heads, *((f.column or "(rows)", f.evidence, f.remedy, f.reason) for f in self.findings)]
         widths = [max(len(row[k]) for row in rows) for k in range(3)]
         return "\n".join(
@@ -334,7 +357,7 @@ def _look_at_numbers(it: _Column, place: int, column: FloatArray, codes: tuple[s
         it.find(
             "code",
             f"{shown}, far from all other values, in {times:,} row{'s' if times > 1 else ''}",
-            f"{shown} taken for missing",
+            f"{shown} treated as missing",
         )
         finite = finite[~np.isin(finite, far)]
     it.read("number", missing=codes, **how)
@@ -345,16 +368,24 @@ def _look_at_numbers(it: _Column, place: int, column: FloatArray, codes: tuple[s
     whole = bool((finite == np.rint(finite)).all() and np.abs(finite).max() < WHOLE)
     different = whole and len(distinct) == len(finite)
     steps = different and distinct[-1] - distinct[0] == len(distinct) - 1 and distinct[0] in (0.0, 1.0)
-    if place == 0 and counts_rows(column) and _INDEX.fullmatch(name):
-        it.leave_out(
-            "index", "it counts the rows, and has no name" if _is_nameless(it.name) else "it counts the rows"
-        )
+    if _is_nameless(it.name) and (counts_rows(column) or (different and rows >= FEWEST_ROWS)):
+        counts = "counts the rows" if counts_rows(column) else "has a different whole number in every row"
+        it.leave_out("index", f"it {counts}, and has no name")
+    elif place == 0 and counts_rows(column) and _INDEX.fullmatch(name):
+        it.leave_out("index", "it counts the rows")
+    elif len(distinct) >= FEW_VALUES and all(map(is_in_digits, distinct.tolist())):
+        it.readings.clear()
+        _read_dates(it, codes, "digits", f"dates, such as {distinct[0]:.0f}")
     elif different and rows >= FEWEST_ROWS and not _TIMES.fullmatch(name) and (steps or _ID.fullmatch(name)):
         it.leave_out("id", "a different whole number in every row")
-    elif whole and _ID.fullmatch(name) and len(distinct) > max(20, 0.2 * rows):
-        it.leave_out("key", f"whole numbers, {len(distinct):,} different ones, and a name like that of an id")
+    elif (
+        whole
+        and _ID.fullmatch(name)
+        and len(distinct) > (MOST_LEVELS if _POSTAL.fullmatch(name) else max(20, 0.2 * rows))
+    ):
+        it.leave_out("key", f"{len(distinct):,} different whole numbers, and a name like an id's")
     elif different and rows >= FEWEST_ROWS and not _TIMES.fullmatch(name):
-        it.find("numbers", "a different whole number in every row", "left as it is: look at it")
+        it.find("numbers", "a different whole number in every row", "left as it is: please check")
     elif 1 < len(distinct) <= FEW_VALUES and rows >= FEWEST_ROWS:
         shown = ", ".join(f"{value:g}" for value in distinct)
         if whole and not how:
@@ -362,19 +393,19 @@ def _look_at_numbers(it: _Column, place: int, column: FloatArray, codes: tuple[s
             it.read("level", missing=codes)
             it.find("category", f"the numbers {shown}", "read as categories")
         else:
-            it.find("few", f"the numbers {shown}", "left as it is: look at it")
+            it.find("few", f"the numbers {shown}", "left as it is: please check")
     elif (
         whole
         and not how
-        and len(distinct) <= MOST_CODES
         and _CODES.fullmatch(name)
+        and len(distinct) <= (MOST_LEVELS if _POSTAL.fullmatch(name) else MOST_CODES)
         and rows >= 5 * len(distinct)
     ):
         it.readings.clear()
         it.read("level", missing=codes)
         it.find(
             "codes",
-            f"{len(distinct)} whole numbers, and a name like that of categories",
+            f"{len(distinct)} different whole numbers, and a name that suggests categories",
             "read as categories",
         )
     else:
@@ -395,11 +426,14 @@ def _find_far(it: _Column, finite: FloatArray) -> None:
     """Flag zeros where all other values are far above 0, and values far from all others."""
     zeros = int((finite == 0.0).sum())
     others = finite[finite != 0.0]
-    if 0 < zeros <= FEW_ZEROS * len(finite) and others.min() > 0.2 * np.median(others):
+    steps = np.diff(np.unique(others)) if zeros else others
+    if 0 < zeros < MANY_ZEROS * len(finite) and others.min() > max(
+        0.2 * np.median(others), 3.0 * np.median(steps[: len(steps) // 4 + 1])
+    ):
         it.find(
             "zeros",
             f"0 in {zeros:,} row{'s' if zeros > 1 else ''}, and {others.min():g} or more in all others",
-            "left as it is: look at it",
+            "left as it is: please check",
         )
         finite = others
     if len(finite) < FEWEST_ROWS:
@@ -415,24 +449,23 @@ def _find_far(it: _Column, finite: FloatArray) -> None:
             count = int(np.flatnonzero(wide)[-1]) + 1
             which = f"{end[0]:g}" if count == 1 else f"{count} values up to {end[0]:g}"
             which = which if sign > 0 or count == 1 else f"{count} values down to {end[0]:g}"
-            it.find("far", f"{which}, far from all others", "left as it is: look at it")
+            it.find("far", f"{which}, far from all others", "left as it is: please check")
 
 
 def missing_codes_of(column: FloatArray) -> list[float]:
-    """Return the numbers of nines, such as -999, far from all others: they may mean "missing"."""
-    distinct = np.unique(column)
-    nines = np.array([_has_nines_only(number) for number in distinct], dtype=np.bool_)
+    """Return the numbers of nines, such as -999, that stand apart: they may mean "missing"."""
+    distinct, counts = np.unique(column, return_counts=True)
+    nines = np.isin(distinct, _NINES)
     others = distinct[~nines]
     if len(column) < FEWEST_ROWS or len(others) < 2:
         return []
     extent = others[-1] - others[0]
-    far = [code for code in distinct[nines] if np.abs(others - code).min() > extent]
-    return [float(code) for code in far]
-
-
-def _has_nines_only(number: float) -> bool:
-    digits = f"{abs(number):.12g}".replace(".", "")
-    return len(digits) > 1 and set(digits) == {"9"}
+    return [
+        float(code)
+        for code, count in zip(distinct[nines], counts[nines], strict=True)
+        if (np.abs(others - code).min() > extent and abs(code) > 9)
+        or (code < 0 <= others[0] and code == np.rint(code) and (code < -9 or count > 1))
+    ]
 
 
 # Text
@@ -441,29 +474,37 @@ def _has_nines_only(number: float) -> bool:
 def _look_at_text(it: _Column, place: int, codes: tuple[str, ...], decimal: str | None) -> None:
     """Decide how text is read: as dates, numbers or levels; or leave it out, if it names the rows."""
     there = _there(it.values)
-    other = next((v for v in there if isinstance(v, list | dict | tuple | set)), None)
-    if other is not None:
-        it.leave_out("name", f"values of type {type(other).__name__}")
+    try:
+        as_they_are = Counter(there)
+    except TypeError:  # lists and the like cannot be counted
+        it.leave_out("objects", f"values of type {type(there[0]).__name__}")
         return
-    counts = Counter(v.strip() if isinstance(v, str) else v for v in there)
-    texts = Counter[str]()
-    for value, count in counts.items():
-        text = (
-            as_text(value) if not hasattr(value, "isoformat") and not hasattr(value, "start_time") else value
-        )
-        if not (isinstance(text, str) and (text.casefold() in MISSING or text in codes)):
-            texts[text] += count
+    counts = Counter[Any]()
+    for value, count in as_they_are.items():
+        counts[value.strip() if isinstance(value, str) else _as_text(value)] += count
+    dashes = sorted(text for text in counts if isinstance(text, str) and text.casefold() in MISSING - {""})
+    gone = {"", *dashes, *codes}
+    texts = Counter({text: count for text, count in counts.items() if text not in gone})
+    if "-" in dashes and "+" in texts:
+        texts["-"] = counts["-"]
+    for text in [text for text in dashes if text.casefold() == "none" and texts]:
+        texts[text] = counts[text]  # which may well be a level
     if not texts:
         it.read("level")
         return
-    if _look_at_dates(it, texts, codes) or _look_at_truth(it, texts, there, codes):
+    if len(texts) == 1 and len(there) < len(it.values) and next(iter(texts)).casefold() in _TICKS:
+        tick = next(iter(texts))
+        it.read("level", missing=codes, levels=("no", tick), aliases={tick.casefold(): tick}, blank="no")
+        it.find("tick", f"{tick!r} or an empty cell", "empty cells read as 'no'")
         return
-    written = number_format(texts, len(it.values), decimal)
+    if _look_at_dates(it, texts, codes):
+        return
+    written = None if _are_truths(texts) else number_format(texts, len(it.values), decimal)
     if written is not None:
         how, words = written
         if words:
             shown = f"{quoted(words[:MOST_WORDS])} among numbers"
-            it.find("word", shown, f"{quoted(words)} taken for missing")
+            it.find("word", shown, f"{quoted(words)} treated as missing")
         reading = replace(_PLAIN, source=it.name, missing=(*codes, *words), **how)
         before, column = len(it.findings), reading.column(it.values)
         _look_at_numbers(it, place, column, (*codes, *words), **how)
@@ -472,7 +513,17 @@ def _look_at_text(it: _Column, place: int, codes: tuple[str, ...], decimal: str 
         if before <= len(it.findings) and it.readings:
             _say_format(it, how, before)
         return
-    _look_at_levels(it, texts, there, codes)
+    dashes = [text for text in dashes if text not in texts and text != "?"]
+    if dashes:
+        it.find("word", f"{quoted(dashes)} among categories", f"{quoted(dashes)} treated as missing")
+    there = [v for v in there if not isinstance(v, str) or v.strip() not in dashes]
+    if not _look_at_truth(it, texts, there, (*codes, *dashes)):
+        _look_at_levels(it, texts, there, (*codes, *dashes))
+
+
+def _as_text(value: Any) -> Any:
+    """Write a value as a level, unless it is a date."""
+    return value if hasattr(value, "isoformat") or hasattr(value, "start_time") else as_text(value)
 
 
 def _say_format(it: _Column, how: Mapping[str, str], place: int) -> None:
@@ -534,31 +585,45 @@ _PLAIN = Reading(source="")
 def _marks(digits: Sequence[str], decimal: str | None) -> dict[str, str]:
     """Return what is between thousands and before decimals."""
     comma, point = (any(mark in text for text in digits) for mark in ",.")
-    spaced = any(re.search(r"\d[\s\u00a0\u202f\u2009]\d", text) for text in digits)
-    if spaced or any("'" in text for text in digits):
-        return {"thousands": " " if spaced else "'", "decimal": "," if comma and not point else "."}
+    for mark, written in (("'", "'"), (" ", r"\s")):
+        split = [text for text in digits if (mark in text if mark == "'" else len(text.split()) > 1)]
+        grouped = re.compile(rf"\d{{1,3}}({written}\d{{3}})+([.,]\d*)?")
+        if split and all(map(grouped.fullmatch, split)):
+            return {"thousands": mark, "decimal": "," if comma and not point else "."}
     both = next((text for text in digits if "," in text and "." in text), None)
     if both is not None:
         last = max(",.", key=both.rfind)
         return {"decimal": last, "thousands": "." if last == "," else ","}
     if comma and not point:
-        grouped = all(_GROUPS.fullmatch(text) for text in digits if "," in text)
-        return {"thousands": ","} if grouped and decimal != "," else {"decimal": ","}
-    return {"decimal": ",", "thousands": "."} if any(text.count(".") > 1 for text in digits) else {}
+        are_grouped = all(_GROUPS.fullmatch(text) for text in digits if "," in text)
+        return {"thousands": ","} if are_grouped and decimal != "," else {"decimal": ","}
+    are_grouped = decimal == "," and all(map(_POINTED.fullmatch, digits))
+    if point and (are_grouped or any(text.count(".") > 1 for text in digits)):
+        return {"decimal": ",", "thousands": "."}
+    return {}
+
+
+def _are_truths(texts: Iterable[Any]) -> bool:
+    """Tell whether all levels are truth values, some of them true and some false."""
+    some = list(islice(texts, len(_TRUE | _FALSE) * 4))
+    folded = {str(text).casefold() for text in some}
+    return bool(folded <= _TRUE | _FALSE and folded & _TRUE and folded & _FALSE) and folded != {"0", "1"}
 
 
 def _look_at_truth(
     it: _Column, texts: Mapping[str, int], there: Sequence[Any], codes: tuple[str, ...]
 ) -> bool:
     """Read truth values, however they are spelled; return whether they are some."""
-    folded = {text.casefold() for text in texts}
-    if not (folded <= _TRUE | _FALSE and folded & _TRUE and folded & _FALSE) or folded == {"0", "1"}:
+    if not _are_truths(texts):
         return False
-    commonest = {
-        truth: max((t for t in texts if t.casefold() in words), key=lambda t: (len(t) > 1, texts[t], t))
-        for truth, words in ((True, _TRUE), (False, _FALSE))
-    }
-    aliases = {text.casefold(): commonest[text.casefold() in _TRUE] for text in texts}
+    counts = Counter[str]()
+    for text, count in texts.items():
+        counts[text.casefold()] += count
+    pair = max(_TRUTHS, key=lambda p: (set(p) <= set(counts), len(p[0]) > 1, sum(counts[w] for w in p)))
+    styles = (str.lower, str.capitalize, str.upper)
+    style = max(styles, key=lambda style: sum(texts.get(style(word), 0) for word in pair))
+    yes, no = map(style, pair)
+    aliases = {text.casefold(): yes if text.casefold() in _TRUE else no for text in texts}
     _read_levels(it, aliases, there, codes, "truth values")
     return True
 
@@ -589,7 +654,10 @@ def _look_at_levels(
 ) -> None:
     """Read levels, or leave out what tells the rows apart."""
     commonest: dict[str, str] = {}
-    for text in sorted(texts, key=lambda t: (-texts[t], t)):
+    styles = Counter[tuple[bool, bool]]()  # whether text is in capitals, or in lower case
+    for text, count in texts.items():
+        styles[text.isupper(), text.islower()] += count
+    for text in sorted(texts, key=lambda t: (-styles[t.isupper(), t.islower()], -texts[t], t)):
         commonest.setdefault(" ".join(text.split()).casefold(), " ".join(text.split()))
     levels = list(dict.fromkeys(commonest.values()))
     named = seems_named(
@@ -626,7 +694,7 @@ def _look_at_dates(it: _Column, texts: Mapping[Any, int], codes: tuple[str, ...]
     if hours and len(texts) - len(hours) <= MOST_WORDS and sum(texts[t] for t in hours) >= MOSTLY * total:
         words = [str(text) for text in texts if text not in hours]
         it.read("hours", f"{it.name}_hours", missing=(*codes, *words))
-        it.find("date", f"times of day, such as {next(iter(texts))!s}", "read as hours")
+        it.find("date", f"times, such as {next(iter(texts))!s}", "read as hours")
         return True
     order = _order_of(texts)
     if not _mostly(texts, lambda text: moment(text, order)):
@@ -636,7 +704,7 @@ def _look_at_dates(it: _Column, texts: Mapping[Any, int], codes: tuple[str, ...]
         return False
     words = [str(text) for text in texts if text not in dates]
     if words:
-        it.find("word", f"{quoted(words)} among dates", f"{quoted(words)} taken for missing")
+        it.find("word", f"{quoted(words)} among dates", f"{quoted(words)} treated as missing")
     _read_dates(it, (*codes, *words), order, f"dates, such as {next(t for t in texts if t in dates)!s}")
     return True
 
@@ -646,7 +714,7 @@ def _order_of(texts: Iterable[Any]) -> Order:
     first = second = 0
     slashed = False
     for text in texts:
-        parts = re.match(r"(\d{1,2})([-/.])(\d{1,2})[-/.]\d", text) if isinstance(text, str) else None
+        parts = _SLASHED.match(text) if isinstance(text, str) else None
         if parts:
             first, second = max(first, int(parts[1])), max(second, int(parts[3]))
             slashed |= parts[2] == "/"
@@ -683,6 +751,8 @@ def _parts_that_matter(columns: Sequence[_Column], prepared: dict[str, Any]) -> 
             reading = replace(dated, kind=part, origin=0)  # type: ignore[arg-type]
             if np.nanmax(days) - np.nanmin(days) < least or (part == "hour" and _are_midnights(days)):
                 continue
+            if part == "weekday" and _are_months(days + dated.origin):
+                continue
             name, step = f"{column.name}_{part}", -(-len(days) // MOST_TESTED)
             if _matters(reading.column(column.values[::step]), days[::step], others, step):
                 column.readings[name], prepared[name] = reading, reading.column(column.values)
@@ -691,6 +761,12 @@ def _parts_that_matter(columns: Sequence[_Column], prepared: dict[str, Any]) -> 
             k = next(k for k, finding in enumerate(column.findings) if finding.kind == "date")
             more = f", and its {' and '.join(added)}, which other columns depend on"
             column.findings[k] = replace(column.findings[k], remedy=column.findings[k].remedy + more)
+
+
+def _are_months(days: FloatArray) -> bool:
+    """Tell whether all days since 1970 are the first of a month: they stand for months or quarters."""
+    dates = days[np.isfinite(days)].astype("datetime64[D]")
+    return bool((dates == dates.astype("datetime64[M]")).all())
 
 
 def _are_midnights(days: FloatArray) -> bool:
@@ -798,7 +874,7 @@ def _copied_levels(prepared: Mapping[str, Any]) -> Iterator[tuple[str, str, str]
                 yield (
                     name,
                     other.name,
-                    "the same categories, by other names, as those"
+                    "the same categories, under other names, as those"
                     if not np.array_equal(values, prepared[other.name])
                     else "a copy",
                 )

@@ -30,6 +30,7 @@ from spbn.tables.columns import (
     named_by_text,
     not_dropped,
     require_categories,
+    require_repetition,
     to_floats,
 )
 from spbn.tables.readings import raw_values, read_columns
@@ -170,6 +171,7 @@ def _stacked(
             read = categories(values)
             if name not in chosen:
                 require_categories(name, read)
+            require_repetition(name, len(np.unique(read.places)), len(read.places))
             found[name], levels[name] = read.codes, read.levels
         else:
             found[name] = to_floats(name, values, can_drop=can_drop)

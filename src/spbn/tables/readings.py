@@ -14,7 +14,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from functools import cached_property
+from functools import cached_property, lru_cache
 from numbers import Real
 from typing import Any, Literal, get_args
 
@@ -28,7 +28,7 @@ from spbn.errors import DataError
 from spbn.tables.columns import as_array, as_text, columns_of, is_series
 
 Kind = Literal["number", "level", "days", "hours", "month", "weekday", "hour"]
-Order = Literal["ymd", "dmy", "mdy"]
+Order = Literal["ymd", "dmy", "mdy", "digits"]
 
 #: How missing numbers are written, besides what a reading adds.
 MISSING = frozenset({"", "?", "na", "n/a", "#n/a", "nan", "null", "none", "-", "--", "."})
@@ -43,20 +43,27 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 SPACES = " \u00a0\u202f\u2009"
 EPOCH = datetime.date(1970, 1, 1).toordinal()
 DAY = 86_400_000_000  # microseconds
+FIRST_DIGITS = 19_000_101  # the first date that is written so; elapsed days are never as many
 CENTURY = 69  # two digits of a year from which on they are those of the last century
 #: Limits on what a file may declare.
 MOST_COLUMNS, MOST_ALIASES, LONGEST = 1 << 12, 1 << 16, 1 << 12
 
+_DIGITS = frozenset(".0123456789")
 _CLOCK = r"(?P<h>\d{1,2}):(?P<m>\d{2})(:(?P<s>\d{2})([.,](?P<f>\d{1,9}))?)?\s*(?P<half>[AaPp])?\.?([Mm]\.?)?"
+_WEEKDAY = r"([A-Za-z]{2,9}\.?,?\s+)?"
 _AT = rf"([T ,]\s*{_CLOCK}\s*(Z|UTC|GMT|[+-]\d{{2}}:?\d{{2}})?)?"
 _TIME = re.compile(_CLOCK)
 _DATES = (
     re.compile(rf"(?P<y>\d{{4}})[-/.](?P<mo>\d{{1,2}})([-/.](?P<d>\d{{1,2}}))?{_AT}"),
-    re.compile(rf"(?P<a>\d{{1,2}})([-/.])(?P<b>\d{{1,2}})\2(?P<y>\d{{4}}|\d{{2}}){_AT}"),
+    re.compile(rf"{_WEEKDAY}(?P<a>\d{{1,2}})([-/.])(?P<b>\d{{1,2}})\3(?P<y>\d{{4}}|\d{{2}}){_AT}"),
     re.compile(
+        rf"{_WEEKDAY}"
         r"(?P<d>\d{1,2})(st|nd|rd|th)?[-/. ]\s*(?P<name>[A-Za-z]{3,9})\.?[-/., ]\s*(?P<y>\d{4}|\d{2})" + _AT
     ),
-    re.compile(rf"(?P<name>[A-Za-z]{{3,9}})\.?\s+(?P<d>\d{{1,2}})(st|nd|rd|th)?,?\s+(?P<y>\d{{4}}){_AT}"),
+    re.compile(rf"{_WEEKDAY}(?P<name>[A-Za-z]{{3,9}})\.?\s+(?P<d>\d{{1,2}})(st|nd|rd|th)?,?\s+(?P<y>\d{{4}}){_AT}"),
+    re.compile(r"(?P<name>[A-Za-z]{3,9})\.?[-/ ](?P<y>\d{4}|\d{2})"),
+    re.compile(r"(?P<y>\d{4})[-/ ]?[Qq](?P<q>[1-4])"),
+    re.compile(r"[Qq](?P<q>[1-4])[-/ ]?(?P<y>\d{4})"),
 )  # fmt: skip
 
 
@@ -78,13 +85,22 @@ class Reading:
     missing
         What stands for a missing value.
     order
-        In which order day, month and year are written where all are numbers.
+        In which order day, month and year are written where all are numbers; "digits" for 20241231.
     origin
         The day that days are counted from, as its number since 1970.
     levels
         The levels, in order, if the column says so.
     aliases
         Other spellings of levels, in lower case.
+    blank
+        The level that an empty cell stands for, beside a tick; "" if it stands for what is missing.
+
+    Examples
+    --------
+    >>> from spbn.tables.readings import Reading
+    >>> price = Reading(source="price", thousands=",", before="$", missing=("-999",))
+    >>> print(price.value("$1,250.50"), price.value("-999"))
+    1250.5 nan
     """
 
     source: str
@@ -98,6 +114,7 @@ class Reading:
     origin: int = 0
     levels: tuple[str, ...] = ()
     aliases: Mapping[str, str] = field(default_factory=dict)
+    blank: str = ""
 
     @property
     def is_level(self) -> bool:
@@ -112,13 +129,19 @@ class Reading:
 
     def value(self, value: Any) -> Any:
         """Read one value: a number, NaN being missing, or a level, None being missing."""
-        nothing = None if self.is_level else math.nan
+        if type(value) is str and self.kind == "number" and value.strip() not in self._missing:
+            number = self.parse(value)
+            if number is not None:
+                return number
+        nothing = self.blank or None if self.is_level else math.nan
         if value is None or value != value or type(value).__name__ in ("NaTType", "NAType"):
             return nothing
         if self._missing and as_text(value).strip() in self._missing:
             return nothing
         if self.kind == "level":
-            return self._level(value)
+            return self._level(value) or nothing
+        if isinstance(value, str) and value.strip().casefold() in MISSING:
+            return nothing
         return self._number(value) if self.kind == "number" else self._time(value)
 
     def column(self, values: Any) -> npt.NDArray[Any]:
@@ -126,12 +149,14 @@ class Reading:
         kind = values.dtype.kind
         if self.kind == "number" and kind in "biuf":
             found = values.astype(np.float64)
+            if self.thousands == "." and kind == "f":
+                self._require_whole(found)
             codes = [float(code) for code in self._missing if _is_float(code)]
             return np.where(np.isin(found, codes) | np.isinf(found), np.nan, found)
         known: dict[Any, Any] = {}
         out = np.empty(len(values), dtype=object if self.is_level else np.float64)
         for place, raw in enumerate(_objects(values)):
-            key = type(raw), raw  # 1 is not True
+            key = raw if type(raw) is str else (type(raw), raw)  # 1 is not True
             try:
                 out[place] = known[key]
             except KeyError:
@@ -142,6 +167,15 @@ class Reading:
                     f"text is expected: {raw!r:.60}."
                 ) from None
         return out
+
+    def _require_whole(self, numbers: npt.NDArray[np.float64]) -> None:
+        """Refuse numbers that were read elsewhere as if the points between thousands were decimal points."""
+        parts = numbers[np.isfinite(numbers) & (numbers != np.rint(numbers))]
+        if len(parts) and (np.abs(parts) < 1000).all() and not (np.abs(parts) * 1000 % 1).round(9).any():
+            raise DataError(
+                f"column {self.source!r} has points between thousands, and numbers such as {parts[0]:g} were "
+                f"read as if these were decimal points: read the file with thousands='.' and decimal=','."
+            )
 
     @cached_property
     def _missing(self) -> frozenset[str]:
@@ -159,10 +193,7 @@ class Reading:
     def _number(self, value: Any) -> float:
         if isinstance(value, Real):
             return float(value) if abs(value) < math.inf else math.nan  # type: ignore[operator]
-        text = as_text(value).strip()
-        if text.casefold() in MISSING:
-            return math.nan
-        number = self.parse(text)
+        number = self.parse(as_text(value))
         if number is None:
             raise DataError(
                 f"column {self.source!r} must be a number{self._as_written()}. Got {value!r:.60}."
@@ -175,26 +206,11 @@ class Reading:
 
     def parse(self, text: str) -> float | None:
         """Read text as a number; None if it is not one."""
-        sign = ""
-        text = text.strip()
-        if text.startswith("(") and text.endswith(")"):  # as accountants write what is negative
-            sign, text = "-", text[1:-1].strip()
-        for _ in range(2):  # a sign may be on either side of a currency
-            if text[:1] in ("+", "-", "\u2212", "\u2013") and not sign:
-                sign, text = ("" if text[0] == "+" else "-"), text[1:].lstrip()
-            if self.before and text.startswith(self.before):
-                text = text[len(self.before) :].lstrip()
-        if self.after and text.casefold().endswith(self.after.casefold()):
-            text = text[: -len(self.after)].rstrip()
-        for mark in SPACES if self.thousands == " " else self.thousands:
-            text = text.replace(mark, "")
-        if self.decimal != ".":
-            if "." in text:
-                return None
-            text = text.replace(self.decimal, ".")
-        return float(f"{sign}{text}") if _is_float(text) and text[0] in ".0123456789" else None
+        return _parsed(text, self.decimal, self.thousands, self.before, self.after)
 
     def _time(self, value: Any) -> Any:
+        if self.order == "digits" and isinstance(value, Real) and abs(value) >= FIRST_DIGITS:  # type: ignore[operator]
+            value = as_text(value)
         if (self.kind == "days" and isinstance(value, Real)) or (self.is_level and value in PARTS[self.kind]):
             return float(value) if self.kind == "days" else value  # as a network draws it
         if self.kind == "hours":
@@ -217,7 +233,12 @@ class Reading:
         return MONTHS[date.month - 1] if self.kind == "month" else WEEKDAYS[date.weekday()]
 
     def _example(self) -> str:
-        return {"ymd": "", "dmy": ", such as 31/12/2024", "mdy": ", such as 12/31/2024"}[self.order]
+        return {
+            "ymd": "",
+            "digits": ", such as 20241231",
+            "dmy": ", such as 31/12/2024",
+            "mdy": ", such as 12/31/2024",
+        }[self.order]
 
 
 @dataclass(frozen=True)
@@ -338,6 +359,11 @@ class Preparation:
         return cls(readings, tuple(Finding(*f) for f in findings), document["skip_rows"], sheet)
 
 
+def is_in_digits(number: float) -> bool:
+    """Tell whether a number is a date, such as 20241231."""
+    return FIRST_DIGITS <= number < 22_000_000 and moment(as_text(number), "digits") is not None
+
+
 def moment(value: Any, order: Order) -> tuple[int, int] | None:
     """Return the day since 1970 of a date, by the clock on its wall, and the microseconds of that day."""
     if isinstance(value, datetime.datetime):
@@ -354,7 +380,39 @@ def moment(value: Any, order: Order) -> tuple[int, int] | None:
     return _written(value.strip(), order) if isinstance(value, str) else None
 
 
+@lru_cache(maxsize=1 << 16)  # a column is looked at several times
+def _parsed(text: str, decimal: str, thousands: str, before: str, after: str) -> float | None:
+    sign, text = "", text.strip()
+    if not text[:1].isdigit():
+        text = text.lstrip("~\u2248")  # about so much
+        if text[:1] == "(" and text[-1:] == ")":  # as accountants write what is negative
+            sign, text = "-", text[1:-1].strip()
+        for _ in range(2):  # a sign may be on either side of a currency
+            if text[:1] in ("+", "-", "\u2212", "\u2013") and not sign:
+                sign, text = ("" if text[0] == "+" else "-"), text[1:].lstrip()
+            if before and text.startswith(before):
+                text = text[len(before) :].lstrip()
+    if after and (text.endswith(after) or text.casefold().endswith(after.casefold())):
+        text = text[: -len(after)].rstrip()
+    for mark in SPACES if thousands == " " else thousands:
+        text = text.replace(mark, "")
+    if decimal != ".":
+        if "." in text:
+            return None
+        text = text.replace(decimal, ".")
+    if "_" in text or text[:1] not in _DIGITS:  # which Python allows, or allows for infinity
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return None if math.isinf(number) else -number if sign else number
+
+
+@lru_cache(maxsize=1 << 16)  # a column is looked at several times
 def _written(text: str, order: Order) -> tuple[int, int] | None:
+    if order == "digits" and len(text) == 8 and text.isdecimal():
+        text = f"{text[:4]}-{text[4:6]}-{text[6:]}"
     for pattern in _DATES:
         found = pattern.fullmatch(text)
         if found is None:
@@ -362,13 +420,15 @@ def _written(text: str, order: Order) -> tuple[int, int] | None:
         parts = found.groupdict()
         if "a" in parts:
             day, month = (parts["a"], parts["b"]) if order != "mdy" else (parts["b"], parts["a"])
+        elif "q" in parts:
+            day, month = "1", str(3 * int(parts["q"]) - 2)
         else:
-            day = parts["d"] or "1"
+            day = parts.get("d") or "1"
             month = parts.get("mo") or str(_month(parts["name"]))
         year = int(parts["y"])
         if len(parts["y"]) == 2:
             year += 2000 if year < CENTURY else 1900
-        microseconds = _clock(parts) if parts["h"] else 0
+        microseconds = _clock(parts) if parts.get("h") else 0
         try:
             return datetime.date(year, int(month), int(day)).toordinal() - EPOCH, microseconds
         except ValueError:
@@ -437,6 +497,7 @@ _CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "missing": lambda value: _are_texts(value, LONGEST),
     "order": lambda value: value in get_args(Order),
     "origin": lambda value: is_whole(value) and abs(value) < 1 << 24,
+    "blank": _is_text,
     "levels": lambda value: _are_texts(value, MOST_ALIASES),
     "aliases": lambda value: (
         isinstance(value, dict) and _are_texts([*value, *value.values()], MOST_ALIASES)
@@ -471,7 +532,8 @@ def source_of(reading: Reading | None, name: str, there: Any) -> str | None:
     exact = next((name for name in names if name in there), None)
     if exact is not None or reading is None:
         return exact
-    return next((name for name in there if isinstance(name, str) and name.strip() in names), None)
+    stripped = [name.strip() for name in names]
+    return next((name for name in there if isinstance(name, str) and name.strip() in stripped), None)
 
 
 def read_columns(

@@ -51,7 +51,7 @@ class RowParser:
     def columns(self, rows: Any) -> FloatArray:
         """Return variables × rows, discrete variables as the positions of their levels."""
         rows = self._read(as_dict(rows)) if self._readings else as_dict(rows)
-        if isinstance(rows, Mapping) and not any(map(is_column, rows.values())):
+        if isinstance(rows, Mapping) and not any(is_column(rows.get(name)) for name in self._names):
             found = self._row(rows)[:, None]
         elif are_dicts(rows):
             found = self._listed(rows)
@@ -88,13 +88,13 @@ class RowParser:
             return [self._read(row) for row in rows]
         if not isinstance(rows, Mapping):
             return rows  # numbers, or a frame, which `as_table` reads
-        if any(map(is_column, rows.values())):
+        sources = {name: source_of(reading, name, rows) for name, reading in self._readings.items()}
+        if any(is_column(rows.get(source)) for source in sources.values()):
             return read_columns(rows, self._readings, as_array)
         found = dict(rows)
-        for name, reading in self._readings.items():
-            source = source_of(reading, name, rows)
+        for name, source in sources.items():
             if source is not None:
-                found[name] = reading.value(rows[source])
+                found[name] = self._readings[name].value(rows[source])
         return found
 
     def _row(self, row: Mapping[Any, Any]) -> FloatArray:

@@ -20,7 +20,7 @@ from spbn._base.checks import whole
 from spbn._base.lazy import pd
 from spbn._deprecated import renamed
 from spbn.errors import ArgumentError, argument, in_python, quoted, setting
-from spbn.inference.problem import read_region
+from spbn.inference.problem import read_region, require_truths
 from spbn.inference.query import equal_tails, read_quantiles
 from spbn.joint import as_columns
 from spbn.network import BayesianNetwork
@@ -206,10 +206,8 @@ class Forecast:
         shape = (self.n, self.steps)
         if callable(event):
             drawn = self.draws[:, place].reshape(len(self.variables), -1)
-            found = np.asarray(event(pd.DataFrame(as_columns(self.variables, drawn))), dtype=bool)
-            if found.shape != (self.n * self.steps,):
-                raise ArgumentError(f"an event must be true or false for each of {self.n * self.steps} rows.")
-            return found.reshape(shape)
+            found = event(pd.DataFrame(as_columns(self.variables, drawn)))
+            return require_truths(found, self.n * self.steps).reshape(shape)
         if not isinstance(event, Mapping) or not event:
             raise ArgumentError(f"an event must be a dict of variables and values. Got {event!r:.100}.")
         happens = np.ones(shape, dtype=np.bool_)

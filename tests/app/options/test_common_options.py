@@ -49,7 +49,7 @@ READERS = {
     "learn": ["odd.csv", "--model", "gbn", "--columns", "a,b,c"],
     "compare": ["odd.csv", "--folds", "2", "--columns", "a,b"],
     "confidence": ["odd.csv", "--model", "gbn", "--columns", "a,b,c", "--replicates", "2"],
-    "classify": ["odd.csv", "--target", "é", "--columns", "a", "--folds", "2", "--model", "gbn"],
+    "classify": ["odd.csv", "--target", "ü", "--columns", "a", "--folds", "2", "--model", "gbn"],
     "score": ["m.spbn", "odd.csv"],
     "impute": ["m.spbn", "odd.csv", "--out", "full.csv"],
     "predict": ["m.spbn", "odd.csv", "--target", "a"],
@@ -68,8 +68,13 @@ READERS = {
 #: How tables are written that need an option: the sign between fields, the encoding, the complaint.
 ODD = {
     "--sep": (":", "utf-8", ":", "no column|none of the columns|lacks the column"),
-    "--decimal": (";", "utf-8", ",", "Use --decimal , if they are decimal commas"),
-    "--encoding": (",", "latin-1", "latin-1", "use --encoding cp1252"),
+    "--decimal": (
+        ";",
+        "utf-8",
+        ",",
+        "Use --decimal , if|numbers with decimal commas",
+    ),
+    "--encoding": (",", "cp437", "cp437", "Give its encoding with --encoding"),
 }
 
 
@@ -87,7 +92,7 @@ def test_reading(command, name, run):
     if command == "forecast":
         learned_over_time(run).save("time.spbn")
         frame = SERIES.astype({"t": int})
-    lines = [sep.join([*map(str, frame.columns), "é"])]
+    lines = [sep.join([*map(str, frame.columns), "ü"])]
     for number, row in enumerate(frame.itertuples(index=False)):
         fields = [f"{1.0 + abs(x) % 8:.3f}" if isinstance(x, float) else str(x) for x in row]
         lines.append(sep.join([*fields, "xy"[number % 2]]))
@@ -108,7 +113,7 @@ def odd_table(command, run):
     if command == "forecast":
         learned_over_time(run).save("time.spbn")
         return SERIES.astype({"t": int})
-    return FRAME.assign(é=np.resize(["x", "y"], len(FRAME)))
+    return FRAME.assign(ü=np.resize(["x", "y"], len(FRAME)))
 
 
 TITLED = READERS | {"check": ["odd.csv"]}
@@ -131,13 +136,16 @@ def test_skip_rows(command, run):
 @pytest.mark.filterwarnings("ignore:odd.xlsx has 2 sheets")
 def test_sheet(command, run):
     with pd.ExcelWriter("odd.xlsx") as book:
-        pd.DataFrame({"note": ["see Rows"]}).to_excel(book, sheet_name="Notes", index=False)
+        pd.DataFrame({"note": ["see", "Rows"], "page": [1, 2]}).to_excel(
+            book, sheet_name="Notes", index=False
+        )
         odd_table(command, run).to_excel(book, sheet_name="Rows", index=False)
     arguments = [argument.replace("odd.csv", "odd.xlsx") for argument in TITLED[command]]
-    assert run(command, *arguments)[0] == 2
+    notes = run(command, *arguments, "--sheet", "Notes")
     for sheet in ("Rows", "2"):
-        code, _, err = run(command, *arguments, "--sheet", sheet)
+        code, out, err = run(command, *arguments, "--sheet", sheet)
         assert code == 0, err
+        assert (code, out) != notes[:2]
     code, _, err = run(command, *arguments, "--sheet", "Row")
     assert (code, "no sheet 'Row'. Its sheets are 'Notes' and 'Rows'" in err) == (2, True)
 
@@ -146,8 +154,9 @@ def test_sheet(command, run):
 def test_check_reading(run):
     text = "".join(f"{k % 7 + 1},{k % 11 + 100};é{k % 2}\n" for k in range(40))
     Path("odd.csv").write_text(f"a;é\n{text}".replace(";", ":"), encoding="latin-1")
-    assert run("check", "odd.csv")[0] == 2
     written = ("--sep", ":", "--encoding", "latin-1")
+    code, out, _ = run("check", "odd.csv", *written[2:], "--json")
+    assert json.loads(out)["columns"] != ["a", "é"]
     code, out, err = run("check", "odd.csv", *written, "--json")
     assert code == 0, err
     found = json.loads(out)
@@ -159,7 +168,7 @@ def test_check_reading(run):
 
 @option("check", "--drop", "--discrete", "--na")
 def test_check_columns(run):
-    FRAME.assign(name=[f"n {k}" for k in range(60)], k=np.resize([-9, 2, 3, 4, 5, 6], 60)).to_csv("odd.csv")
+    FRAME.assign(name=[f"n {k}" for k in range(60)], k=np.resize([7, 2, 3, 4, 5, 6], 60)).to_csv("odd.csv")
 
     def found(*arguments):
         code, out, err = run("check", "odd.csv", "--json", *arguments)
@@ -171,9 +180,9 @@ def test_check_columns(run):
     assert "name" not in found("--drop", "a,name")["command"].replace("--drop a,name", "")
     assert found("--drop", "a")["columns"] == ["b", "c", "d", "k"]
     assert "name" in found("--discrete", "name")["columns"]
-    coded = found("--na", "-9")
+    coded = found("--na", "7")
     assert coded["findings"][-1]["kind"] == "holes"
-    assert "--na -9" in coded["command"]
+    assert "--na 7" in coded["command"]
 
 
 def watched_oddly(run, text, *options, encoding="utf-8"):
@@ -219,10 +228,10 @@ def test_watch_sheet(run):
     FRAME.to_csv("odd.csv", index=False)
     many_rows(300)
     with pd.ExcelWriter("many.xlsx") as book:
-        pd.DataFrame({"note": [1]}).to_excel(book, sheet_name="Notes", index=False)
+        pd.DataFrame({"note": [1, 2], "page": [3, 4]}).to_excel(book, sheet_name="Notes", index=False)
         pd.read_csv("many.csv").to_excel(book, sheet_name="Rows", index=False)
     command = ("watch", "m.spbn", "odd.csv", "--reference", "many.xlsx", "--all", "--json")
-    assert run(*command)[0] == 2
+    assert run(*command, "--sheet", "Notes")[0] == 2
     code, out, err = run(*command, "--sheet", "Rows")
     assert (code, len(out.splitlines())) == (0, len(FRAME)), err
 
