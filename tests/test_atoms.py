@@ -243,7 +243,7 @@ def test_a_file_that_makes_no_sense_is_refused():
     family = {"node": "rain", "parents": list(NETWORK.cpds["rain"].parents)}
     read = lambda inner: NETWORK.cpds["rain"].density  # noqa: E731
     node_type = NETWORK.cpds["rain"].type
-    assert WithAtoms.from_record(node_type, {**record, **family}, read).values == NETWORK.cpds["rain"].values
+    assert WithAtoms.from_record(node_type, {**record, **family}, read) == NETWORK.cpds["rain"]
     for wrong in (
         {"atoms": []},
         {"atoms": ["0"]},
