@@ -18,7 +18,7 @@ import pandas as pd
 from scipy.stats import norm
 
 import spbn
-from spbn.transforms import MOST_NATS, Margins, YeoJohnson, pays
+from spbn.transforms import MOST_NATS, Margins, MarginsPlan, YeoJohnson, pays
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -66,7 +66,7 @@ def main() -> None:
     for name in uci_names(data):
         frame = read(data, name)
         train, test = frame[: len(frame) * 3 // 4], frame[len(frame) * 3 // 4 :]
-        chosen = Margins.choose(spbn.tables.reader.as_table(train)).columns
+        chosen = (MarginsPlan("auto").fit(spbn.tables.reader.as_table(train)) or Margins({})).columns
         alike = sum((c in chosen) == is_chosen_by_folds(train[c].to_numpy()) for c in train)
         gains = {}
         for model, options in MODELS.items():

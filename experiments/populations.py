@@ -26,7 +26,7 @@ from experiments.densities import without_ties
 from experiments.density_peers import gaussian_mixture
 from experiments.sources import outer_folds, uci_classes, uci_names, uci_table
 from spbn.tables.reader import as_table
-from spbn.transforms import Margins
+from spbn.transforms import Margins, MarginsPlan
 
 #: Networks, by the arguments of `spbn.learn`.
 NETWORKS = {
@@ -116,7 +116,7 @@ def mixture(train: pd.DataFrame, test: pd.DataFrame) -> Found:
 def mixture_with_margins(train: pd.DataFrame, test: pd.DataFrame) -> Found:
     """Fit the same to columns that are transformed as those of the networks are."""
     rows, new = as_table(train, training=True), as_table(test, training=True)
-    margins = Margins.choose(rows)
+    margins = MarginsPlan("auto").fit(rows) or Margins({})
     moved, slopes = margins.transformed(rows), margins.log_slopes(new, new.names).sum(axis=0)
     return gaussian_mixture(moved.columns.T, margins.transformed(new).columns.T) + slopes, None
 

@@ -40,7 +40,10 @@ def as_options(settings):
         elif name == "tiers":
             yield from (ARGUMENTS[name], ";".join(map(",".join, value)))
         else:
-            yield from (ARGUMENTS[name], ",".join(value) if name in ("discrete", "types") else str(value))
+            yield from (
+                ARGUMENTS[name],
+                ",".join(value) if name in ("discrete", "types", "atoms") else str(value),
+            )
 
 
 @contextmanager

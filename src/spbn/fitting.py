@@ -9,8 +9,8 @@ import numpy as np
 
 from spbn.errors import FitError
 from spbn.graphs.dag import Arc
+from spbn.nodes.atoms import fit_node
 from spbn.nodes.base import CPD
-from spbn.nodes.by_configuration import fit_node
 from spbn.nodes.families import Family, FamilyScorer, named_batch
 from spbn.rows.memory import MemoryRows
 from spbn.rows.partition import Partition
@@ -108,10 +108,12 @@ def typical_logpdf(
             some = rows.take(kept[:: -(-len(kept) // MOST_WEIGHED)])
             labels = fold_labels(some.rows, FOLDS, 0, discrete=some.level_codes)
             weighed_by = MemoryRows(Partition.folds(some, labels), settings)
-    batch = named_batch(table.names, structure.families())
+    batch = named_batch(rows.names, structure.families())
     by_node = FamilyScorer(MemoryRows(partition, settings, inner=lambda: weighed_by)).rows(batch)
     if margins is not None:
-        by_node += margins.log_slopes(table.take(evaluated), structure.nodes)
+        there = [k for k, node in enumerate(structure.nodes) if node in table.names]
+        names = [structure.nodes[k] for k in there]
+        by_node[there] += margins.log_slopes(table.take(evaluated), names)
     medians = np.median(by_node, axis=1)
     return {node: float(m) for node, m in zip(structure.nodes, medians, strict=True) if np.isfinite(m)}
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
@@ -24,7 +24,7 @@ from spbn.structure import Structure
 from spbn.tables.reader import as_table
 from spbn.tables.readings import Preparation
 from spbn.tables.table import Table, Variable
-from spbn.transforms import Margins, YeoJohnson
+from spbn.transforms import FREE, Atoms, Bounds, Margins, YeoJohnson
 
 EQUIVALENT = "the reverse is equivalent: it implies the same independences"  # why a direction is open
 
@@ -36,10 +36,14 @@ class Joint:
     #: The columns of data: the nodes but a hidden one and, after them, the inputs that they need, with the
     #: levels of the discrete ones.
     variables: tuple[Variable, ...]
-    #: The same with the hidden node, which is the last.
+    #: The same with what marks atoms and, last, the hidden node.
     all_variables: tuple[Variable, ...]
     #: The discrete node that no column of data holds, whose levels are classes of rows; None without one.
     hidden: str | None
+    #: The columns with atoms. What marks these are nodes, and not columns of data: it follows from them.
+    atoms: Mapping[str, Atoms]
+    #: The nodes that mark atoms, and the columns whose atoms these are.
+    marks: Mapping[str, str]
     #: Transforms of the columns; the densities are then those of transformed columns.
     margins: Margins | None
     #: How its variables are read from tables as people have them; None if columns hold them as they are.
@@ -63,8 +67,11 @@ class Joint:
         self.hidden = hidden
         self.preparation = preparation
         every = _with_readings(_checked_variables(structure, cpds), preparation)
-        self.variables = tuple(variable for variable in every if variable.name != hidden)
-        self.all_variables = (*self.variables, *(v for v in every if v.name == hidden))
+        self.atoms = {} if margins is None else margins.atoms
+        self.marks = {atoms.variable.name: name for name, atoms in self.atoms.items()}
+        self.variables = tuple(v for v in every if v.name != hidden and v.name not in self.marks)
+        self.all_variables = (*self.variables, *(v for v in every if v not in self.variables))
+        _require_marks(structure, self.all_variables, self.atoms)
         if hidden is not None:
             _require_hidden(structure, cpds, hidden)
         continuous = {variable.name for variable in self.variables if not variable.is_discrete}
@@ -219,8 +226,24 @@ class Joint:
         family = (node, *self.structure.parents(node))
         if self.hidden in family and not (isinstance(data, Table) and self.hidden in data.names):
             return self.contributions(data)[:, self.nodes.index(node)]
-        table = as_table(data, variables=[v for v in self.all_variables if v.name in family])
+        variables = [variable for variable in self.all_variables if variable.name in family]
+        if not isinstance(data, Table) or not set(family) <= set(data.names):
+            variables = self.columns_of(family)
+        table = self.with_marks(as_table(data, variables=variables))
         return self.cpds[node].logpdf(self.transformed(table)) + self.log_slopes(table, [node])[0]
+
+    def columns_of(self, nodes: Collection[str]) -> list[Variable]:
+        """Return what data must have for some nodes: what marks atoms follows from their columns."""
+        names = {self.marks.get(node, node) for node in nodes}
+        return [variable for variable in self.all_variables if variable.name in names]
+
+    def with_marks(self, table: Table) -> Table:
+        """Return a table in the units of the data with what marks the atoms of its columns."""
+        there = set(table.names)
+        found = [a for name, a in self.atoms.items() if name in there and a.variable.name not in there]
+        marks = [atoms.codes(table.column(atoms.column)) for atoms in found]
+        variables = [*table.variables, *(atoms.variable for atoms in found)]
+        return Table.of(variables, np.concatenate([table.columns, marks])) if found else table
 
     def contributions(self, data: Any) -> FloatArray:
         """Return what every node contributes to the log-density of every row: rows × nodes.
@@ -340,10 +363,12 @@ class Joint:
         """Return columns in the units of the densities, and what that adds to the nodes' log-densities."""
         if self.margins is None:
             return columns, None
-        columns, slopes = self.margins.moved(self._names, columns)
-        if self.hidden is None:
-            return columns, slopes[: len(self._cpds)]
-        return columns, np.concatenate([slopes[: len(self._cpds) - 1], np.zeros((1, columns.shape[1]))])
+        marks = [atoms.codes(columns[self._names.index(name)]) for name, atoms in self.atoms.items()]
+        moved, slopes = self.margins.moved(self._names, columns)
+        nodes = len(self.variables) - len(self.inputs)
+        none = np.zeros((len(self._cpds) - nodes, columns.shape[1]))
+        slopes = np.concatenate([slopes[:nodes], none]) if len(none) else slopes[:nodes]
+        return np.concatenate([moved, marks]) if marks else moved, slopes
 
     @cached_property
     def _names(self) -> tuple[str, ...]:
@@ -365,12 +390,19 @@ class Joint:
         """Return what the margins add to the log-densities of nodes: nodes × rows; 0 without margins."""
         if self.margins is None:
             return np.zeros((len(nodes), 1))
-        slopes = self.margins.log_slopes(table, [node for node in nodes if node != self.hidden])
-        return np.concatenate([slopes, np.zeros((len(nodes) - len(slopes), table.rows))])  # the class is last
+        there = {v.name for v in self.variables}
+        slopes = self.margins.log_slopes(table, [node for node in nodes if node in there])
+        # What marks atoms and the class are the last.
+        return np.concatenate([slopes, np.zeros((len(nodes) - len(slopes), table.rows))])
 
     def margin(self, node: str) -> YeoJohnson | None:
         """Return the transform of a column, if it has one."""
         return None if self.margins is None else self.margins.columns.get(node)
+
+    def bounds(self, node: str) -> Bounds:
+        """Return the least and the greatest possible value of a continuous variable."""
+        margin = self.margin(node)
+        return FREE if margin is None else margin.bounds
 
     def in_density_units(self, node: str, values: FloatArray) -> FloatArray:
         margin = self.margin(node)
@@ -459,6 +491,18 @@ def _with_readings(variables: tuple[Variable, ...], preparation: Preparation | N
     if wrong:
         raise GraphError(f"the preparation is that of other variables: {quoted(wrong)}.")
     return tuple(replace(variable, reading=readings.get(variable.name)) for variable in variables)
+
+
+def _require_marks(structure: Structure, variables: Sequence[Variable], atoms: Mapping[str, Atoms]) -> None:
+    """Refuse atoms that are not marked by a parent, after all columns."""
+    known, last = {variable.name: variable for variable in variables}, len(structure.nodes)
+    for name, found in atoms.items():
+        mark = found.variable
+        if known.get(mark.name) != mark or mark.name not in structure.parents(name):
+            raise GraphError(f"the atoms of {name!r} must be marked by its parent {mark.name!r}.")
+        last = min(last, structure.nodes.index(mark.name))
+    if any(structure.nodes.index(name) > last for name in atoms):
+        raise GraphError("nodes that mark atoms must come after all columns.")
 
 
 def _require_hidden(structure: Structure, cpds: Mapping[str, CPD], hidden: str) -> None:

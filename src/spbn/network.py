@@ -190,7 +190,7 @@ class BayesianNetwork(Joint, Network):
         if not isinstance(structure, Structure):
             raise ArgumentError(f"fit takes a Structure. Got {type(structure).__name__}.")
         settings = FitSettings(bandwidth, engine, smoothing)
-        transforms.require_kind(margins)
+        plan = transforms.MarginsPlan(margins)
         continuous = [node for node, kind in structure.types.items() if kind.admits(Variable(node), ())]
         discrete = [node for node in structure.nodes if node not in continuous]
         table = as_table(
@@ -203,7 +203,7 @@ class BayesianNetwork(Joint, Network):
             min_rows=2,
         )
         require_variation(table)
-        fitted_margins = transforms.fitted(margins, table)
+        fitted_margins = plan.fit(table)
         rows = table if fitted_margins is None else fitted_margins.transformed(table)
         cpds = {family.node: fitted(rows, family, settings) for family in structure.families()}
         chosen = {

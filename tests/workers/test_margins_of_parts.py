@@ -13,7 +13,7 @@ from spbn.dask.mapreduce import FoldAssignment
 from spbn.dask.shards import fit_margins
 from spbn.errors import ArgumentError
 from spbn.tables.reader import as_table
-from spbn.transforms import Margins, YeoJohnson
+from spbn.transforms import MarginsPlan, YeoJohnson
 from workers.test_rows import FRAME, labels_of, shards_of, written
 
 pytestmark = pytest.mark.cluster
@@ -36,7 +36,7 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize("workers", [False, True])
 def test_transforms_are_those_of_the_table(folder, client, workers):
     found = fit_margins(shards_of(folder, DEAL, client if workers else None))
-    expected = Margins.fit(as_table(SKEWED))
+    expected = MarginsPlan("yeo-johnson").fit(as_table(SKEWED))
     for name, column in expected.columns.items():
         ours = found.columns[name]
         np.testing.assert_allclose([ours.centre, ours.scale], [column.centre, column.scale], rtol=1e-10)
@@ -84,7 +84,7 @@ def test_a_network_lives_in_the_transformed_columns(folder, client):
     found = spbn.distributed.learn(
         folder, client=client, model="gbn", score="cv", margins="yeo-johnson", folds=5
     )
-    margins = Margins.fit(as_table(SKEWED))
+    margins = MarginsPlan("yeo-johnson").fit(as_table(SKEWED))
     table = margins.transformed(as_table(SKEWED))
     moved = pd.DataFrame(table.columns.T, columns=table.names)
     labels = labels_of(FoldAssignment(0, 5, 0.2))
@@ -111,7 +111,7 @@ def test_so_do_blends(folder, name, skew):
     exact = spbn.BayesianNetwork.fit(structure, SKEWED, margins="yeo-johnson")
     assert exact.logpdf(fresh).mean() == pytest.approx(found.logpdf(fresh).mean(), abs=0.002)
     alike = replace(exact.cpds[name], mixture=found.cpds[name].mixture)
-    table = Margins.fit(as_table(SKEWED[[name]])).transformed(as_table(SKEWED[[name]]))
+    table = MarginsPlan("yeo-johnson").fit(as_table(SKEWED[[name]])).transformed(as_table(SKEWED[[name]]))
     np.testing.assert_allclose(found.cpds[name].logpdf(table), alike.logpdf(table), rtol=1e-5, atol=1e-5)
 
 
@@ -121,7 +121,7 @@ def test_unknown_margins_are_refused(folder):
 
 
 def test_columns_are_chosen_as_in_memory(folder, client):
-    chosen = Margins.choose(as_table(SKEWED))
+    chosen = MarginsPlan("auto", finds_bounds=False).fit(as_table(SKEWED))
     assert len(chosen.columns) > 0
     found = spbn.distributed.learn(folder, client=client, model="gbn", margins="auto")
     assert set(found.margins.columns) == set(chosen.columns)

@@ -294,7 +294,7 @@ def _show_demo(
 
 
 @command
-@options.learning_options()
+@options.learning_options(but=("atoms",))
 @click.option("--replicates", default=100, help="How many searches, each on half of the rows.")
 @click.option("--workers", default=1, help="Number of processes that search at the same time.")
 @options.scheduler_option
@@ -421,7 +421,7 @@ def _begin_to_work(threads: int) -> None:
 
 @command
 @options.learning_options(
-    but=("model",),
+    but=("model", "atoms"),
     one_table=True,
     folds={"help": "Number of folds for the comparison."},
     margins={
@@ -493,7 +493,7 @@ def _in_words(shares: pd.Series[Any]) -> str:
 
 @command
 @options.learning_options(
-    but=("folds", "missing", "hidden"),
+    but=("folds", "missing", "hidden", "atoms"),
     one_table=True,
     test={"flag": "--independence-test"},
 )

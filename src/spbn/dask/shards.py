@@ -368,7 +368,7 @@ def gains(plan: Plan, block: Block, asked: GainRequest) -> float:
 
 
 def choose_margins(shards: Shards) -> Margins:
-    """Return the transforms of the columns that are predicted better with them, as `Margins.choose` does."""
+    """Return the transforms of the columns that are predicted better with them, without bounds."""
     found = fit_margins(shards, near=True).columns
     places = [shards.names.index(name) for name in found]
     asked = [
@@ -386,9 +386,9 @@ def choose_margins(shards: Shards) -> Margins:
 
 
 def fit_margins(shards: Shards, *, near: bool = False) -> Margins:
-    """Return the transforms of the continuous columns that `Margins.fit` finds for all rows.
+    """Return the transforms of the continuous columns that a `MarginsPlan` finds for all rows.
 
-    `near`: values far out count as the median, as they do for `Margins.choose`.
+    `near`: values far out count as the median, as they do where margins are chosen.
     """
     every, places = (shards.held if near else shards).every, np.flatnonzero(~shards.discrete)
     if not len(places):

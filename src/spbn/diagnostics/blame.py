@@ -113,7 +113,8 @@ class Blame:
                 draws = impute_table(network, row, draws=DRAWS, seed=0)
                 rows = row.with_columns(np.concatenate([draw.columns for draw in draws], axis=1))
             found = finite_log_density(network.contributions(rows)).T
-            found[[place for place, node in enumerate(network.nodes) if node in unknown]] = np.nan
+            marks = network.marks
+            found[[k for k, node in enumerate(network.nodes) if marks.get(node, node) in unknown]] = np.nan
         if left_out:  # or values close to its own would look likely
             network = next(without_themselves(network, row))[0]  # type: ignore[assignment]
 
@@ -155,17 +156,22 @@ def find_culprits(
     unknown = np.isnan(means) | [node == network.hidden for node in nodes]  # no column holds a hidden class
     means, excused = np.where(unknown, usual, means), unknown.copy()
     children = [[nodes.index(child) for child in dag.children(node)] for node in nodes]
+    is_mark = np.array([node in network.marks for node in nodes])
+    for mark, name in network.marks.items():  # it follows from its column, and is repaired with that
+        column, own = nodes.index(name), nodes.index(mark)
+        children[column] = list(dict.fromkeys([*children[column], own, *children[own]]))
+        children[column].remove(column)
     if network.hidden is not None:  # whichever class a value suggests, all other nodes depend on it
         others = [k for k, node in enumerate(nodes) if node != network.hidden]
         children = [[other for other in others if other != k] for k in range(len(nodes))]
     found: list[tuple[int, float]] = []
     for _ in range(SHOWN_NODES):
         deficits = np.where(excused, 0.0, np.maximum(usual - means, 0.0))
-        gains, best = deficits.copy(), {}
+        gains, best = np.where(is_mark, 0.0, deficits), {}
         # A value explains no more than all deficits that depend on it: mostly there is nothing to try.
         bounds = np.zeros(len(deficits))
         for k, below in enumerate(children):
-            if below and not excused[k]:
+            if below and not excused[k] and not is_mark[k]:
                 bounds[k] = deficits[k] + sum(deficits[child] for child in below)
         for k in np.argsort(-bounds).tolist():
             if bounds[k] <= gains.max() + 0.5 * least:

@@ -79,7 +79,7 @@ def log_density_of_observed(
         for part, answer in _answers(evidence_of(network, holed), n, generator(seed), draws=False):
             out[rows[part]], worth[rows[part]] = answer.log_evidence, answer.effective
         # What the margins add to the log-density of the values that are present.
-        nodes = [node for node in network.nodes if node != network.hidden]
+        nodes = [node for node in network.nodes if node in holed.names]
         slopes = network.log_slopes(holed, nodes)
         out[rows] += np.where(np.isfinite(holed.select(nodes).columns), slopes, 0.0).sum(axis=0)
     if warn:
@@ -164,7 +164,8 @@ def predict(
         )
     table = as_table(data, variables=network.variables, missing="keep", absent=True)
     columns = table.columns.copy()
-    columns[[table.index(name) for name in wanted if name != network.hidden]] = np.nan
+    unknown = [network.marks.get(name, name) for name in wanted if name != network.hidden]
+    columns[[table.index(name) for name in unknown]] = np.nan
     cases = evidence_of(network, table.with_columns(columns))
     found = {name: np.empty(table.rows) for name in wanted}
     rng, worth = generator(seed), np.full(table.rows, np.inf)

@@ -107,7 +107,7 @@ def counterfactual(
         data = {name: [value] for name, value in data.items()}  # a single row
     table = as_table(data, variables=network.variables, missing="keep", absent=True)
     moving = {node for name in set_to for node in network.structure.dag.descendants(name)} - set(set_to)
-    has_levels = any(variable.is_discrete and variable.name in moving for variable in network.variables)
+    has_levels = any(variable.is_discrete and variable.name in moving for variable in network.all_variables)
     classes = 1 if network.class_variable is None else len(network.class_variable.levels)
     holed = np.asarray(np.isnan(table.columns).any(axis=0))
     shape = (len(network.variables), table.rows)
@@ -164,7 +164,8 @@ def _moved(
     variables, rows, copies = columns.shape
     table = Table.of(network.variables, columns.reshape(variables, -1))
     weights = np.full((rows, copies, 1), 1.0 / copies)
-    known = dict(zip(table.names, network.transformed(table).columns, strict=True))
+    moved = network.transformed(table)
+    known = dict(zip(moved.names, moved.columns, strict=True))
     if network.hidden is not None:
         weights = weights * class_probabilities(network, table).reshape(rows, copies, -1)
         number = weights.shape[2]
@@ -202,7 +203,8 @@ def _with_same_noise(
     moved: IntArray = np.flatnonzero((before != after).any(axis=0))
     if len(moved):
         uniforms = np.zeros(len(values))
-        if cpd.variable.is_discrete:  # the copies of a row divide the step of its level evenly
+        # The copies of a row divide the step of its level evenly.
+        if cpd.variable.is_discrete or node in network.atoms:
             places = np.tile(np.arange(values.reshape(shape).shape[1]), (shape[0], 1))
             drawn = rng.permuted(places, axis=1) + rng.random(places.shape)
             uniforms = (drawn / places.shape[1]).ravel()

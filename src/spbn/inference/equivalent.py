@@ -23,8 +23,8 @@ from spbn.graphs.equivalence import equivalent_graphs
 from spbn.inference.batch import class_probabilities, impute_table
 from spbn.inference.query import Alternative, Posterior
 from spbn.joint import Joint
+from spbn.nodes.atoms import fit_node
 from spbn.nodes.base import CPD, NodeType, registered
-from spbn.nodes.by_configuration import fit_node
 from spbn.nodes.families import Family
 from spbn.rows.memory import MemoryRows
 from spbn.rows.partition import Partition

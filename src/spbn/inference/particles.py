@@ -138,7 +138,12 @@ class Target:
         places = {self.cases.place[node]: self.cases.cpd(node) for node in self.cases.regions}
         mine = set(np.flatnonzero((self.active | self.weighing).any(axis=0)).tolist())
         return [
-            k for k, cpd in places.items() if k in mine and self.cases.parents[k] and not cpd.type.is_quick
+            k
+            for k, cpd in places.items()
+            if k in mine
+            and self.cases.parents[k]
+            and not cpd.type.is_quick
+            and self.cases.nodes[k] not in self.cases.network.atoms
         ]
 
 

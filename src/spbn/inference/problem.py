@@ -20,6 +20,7 @@ from spbn.joint import Joint
 from spbn.nodes.base import CPD, Interval, Levels, Region
 from spbn.tables.columns import as_text
 from spbn.tables.table import Table, Variable
+from spbn.transforms import bounds_in_words
 
 
 class Evidence(NamedTuple):
@@ -46,9 +47,10 @@ def read_evidence(network: Joint, evidence: Mapping[str, object] | None, what: s
             )
         found = _read(variables[name], value, what)
         if isinstance(found, float):
-            known.points[name] = _in_density_units(network, name, found)
+            known.points[name] = _in_density_units(network, name, found, what)
         elif isinstance(found, Interval):
-            low, high = (_in_density_units(network, name, end) for end in (found.low, found.high))
+            margin = network.margin(name)
+            low, high = (end if margin is None else margin.outward(end) for end in (found.low, found.high))
             known.regions[name] = Interval(low, high)
         elif found is not None:
             known.regions[name] = found
@@ -57,9 +59,24 @@ def read_evidence(network: Joint, evidence: Mapping[str, object] | None, what: s
 
 def read_interventions(network: Joint, do: Mapping[str, object] | None, what: str = "do") -> dict[str, float]:
     """Read what variables are set to, in the units of the densities; `what` is the argument that says it."""
-    found = read_evidence(network, do, argument(what))
+    found = with_marks(network, read_evidence(network, do, argument(what)), argument(what))
     require_values(found, what)
     return found.points
+
+
+def with_marks(network: Joint, known: Evidence, what: str) -> Evidence:
+    """Add which atoms columns have whose values are known, and refuse what contradicts that."""
+    points, regions = dict(known.points), dict(known.regions)
+    for name, atoms in network.atoms.items():
+        if name not in points:
+            continue
+        mark = atoms.variable
+        code = atoms.codes(network.in_data_units(name, np.array([points[name]])))[0]
+        said, among = points.get(mark.name, code), regions.pop(mark.name, Levels((int(code),)))
+        if said != code or not among.contains(np.array([code])).all():
+            raise ArgumentError(f"{what} contradicts itself: {mark.name!r} is {mark.levels[int(code)]!r}.")
+        points[mark.name] = float(code)
+    return Evidence(points, regions)
 
 
 def require_values(set_to: Evidence, what: str = "do") -> None:
@@ -78,8 +95,15 @@ def require_truths(found: Any, rows: int) -> BoolArray:
     return truths.astype(np.bool_)
 
 
-def _in_density_units(network: Joint, name: str, value: float) -> float:
-    return float(network.in_density_units(name, np.array([value]))[0]) if math.isfinite(value) else value
+def _in_density_units(network: Joint, name: str, value: float, what: str) -> float:
+    margin = network.margin(name)
+    if margin is None:
+        return value
+    if not margin.floor <= value <= margin.ceiling:
+        raise ArgumentError(
+            f"{what}: {name!r} is {bounds_in_words(margin.bounds)} under the network. Got {value:.12g}."
+        )
+    return float(margin.forward(np.array([value]))[0])
 
 
 def read_region(variable: Variable, value: Any, what: str) -> Region | None:

@@ -37,6 +37,7 @@ from spbn.inference.problem import (
     read_evidence,
     require_truths,
     require_values,
+    with_marks,
 )
 from spbn.joint import Joint
 from spbn.nodes.base import Interval, Levels, Region
@@ -393,8 +394,8 @@ def query(
     if n < 1:
         raise ArgumentError(f"{argument('n')} must be 1 or more, to have draws to answer from. Got {n}.")
     choice("method", method, METHODS)
-    known = read_evidence(network, evidence, argument("evidence"))
-    set_to = read_evidence(network, do, argument("do"))
+    known = with_marks(network, read_evidence(network, evidence, argument("evidence")), argument("evidence"))
+    set_to = with_marks(network, read_evidence(network, do, argument("do")), argument("do"))
     cases, rng = _cases(network, known, set_to), generator(seed)
     plan, sampled = split_by_method(cases, method)
     if method == "exact" and sampled:

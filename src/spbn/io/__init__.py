@@ -29,6 +29,7 @@ from spbn._base.files import (
     replacing,
 )
 from spbn.errors import ArgumentError, ModelFileError
+from spbn.nodes.atoms import WithAtoms
 from spbn.nodes.base import CPD, NodeType
 from spbn.nodes.by_configuration import ByConfiguration
 
@@ -200,6 +201,8 @@ def cpd_from_record(record: Mapping[str, Any], arrays: ArrayReader) -> CPD:
         node_type = NodeType.parse(name)  # type: ignore[arg-type]  # from a file it may be anything
     except ArgumentError as error:
         refuse(f"it has a node {record.get('node')!r:.100} of an unknown type: {error}")
+    if "mark" in record:
+        return WithAtoms.from_record(node_type, record, lambda inner: cpd_from_record(inner, arrays))
     if "densities" in record:
         return ByConfiguration.from_record(node_type, record, arrays)
     return node_type.from_record(record, arrays)

@@ -112,7 +112,9 @@ def compare_models(
             f"compare_models learns several models: give {argument('models')} to choose some of them, and "
             f"leave out {setting('model', options['model'])}."
         )
-    candidates = _candidates(models, margins, LearnSettings.of("compare_models", options))
+    settings = LearnSettings.of("compare_models", options)
+    settings.refuse_atoms("probabilities and densities cannot be compared")
+    candidates = _candidates(models, margins, settings)
     for candidate in candidates:
         candidate.require_unprepared()
     table = as_table(data, training=True, missing=missing, drop=drop, discrete=discrete)

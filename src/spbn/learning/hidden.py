@@ -37,8 +37,7 @@ from spbn.scores.by_class import ByClass
 from spbn.scores.likelihood import Auto, arc_penalty
 from spbn.structure import Structure
 from spbn.tables.table import Table, Variable
-from spbn.transforms import Margins
-from spbn.transforms import fitted as fit_margins
+from spbn.transforms import Margins, MarginsPlan
 
 NAME = "class"
 MOST_CLASSES = 8  # that are tried if their number is not given
@@ -168,7 +167,7 @@ class Model:
     settings: FitSettings
     penalty: float | Auto  # of an arc
     folds: int
-    margins: str  # their kind
+    margins: MarginsPlan
     seed: int  # of folds
     #: Finds the arcs that a score prefers, beginning with a structure.
     search: Callable[[Score, Structure], Structure]
@@ -215,7 +214,7 @@ class Model:
         return arc_penalty(self.penalty, table.rows, len(table.names))
 
     def fit_margins(self, table: Table, codes: IntArray | None = None) -> Margins | None:
-        return fit_margins(self.margins, table, codes)
+        return self.margins.fit(table, codes)
 
 
 def evaluate(
@@ -405,7 +404,7 @@ def best_division(
     # Columns that are skewed as a whole may not be within classes, which the first starts show.
     for within_classes in (False, True):
         if within_classes:
-            if margins is None or best is None or model.margins != "auto":
+            if margins is None or best is None or model.margins.kind != "auto":
                 break
             margins = model.fit_margins(table, best.codes)
         for found_by_row in starts(table if margins is None else margins.transformed(table), number, rng):

@@ -55,7 +55,6 @@ from spbn.tables.reader import RowsLike, TableLike, as_table
 from spbn.tables.splits import Split
 from spbn.tables.table import Table, Variable, require_distinct
 from spbn.transforms import Margins
-from spbn.transforms import fitted as fit_margins
 
 if TYPE_CHECKING:
     from spbn.dask.rowstore import DaskRows
@@ -326,12 +325,12 @@ def prepare_task(data: RowsLike, settings: LearnSettings, extras: Extras = NO_EX
         split = None if split is None else odd.leave_out_of_split(split)
         units, classes = odd.leave_out_of_labels(extras.units), odd.leave_out_of_labels(extras.classes)
         settings = odd.leave_out_of_folds(settings)
-        margins = fit_margins(settings.margins_name, rows)
+        margins = settings.margins_plan.fit(rows)
         if margins is not None:
             rows = margins.transformed(rows)
             completions = [margins.transformed(completion) for completion in completions]
     start = start_structure(rows.variables, settings, extras.inputs)
-    resolved = settings.resolve([variable.name for variable in rows.variables])
+    resolved = resolve(settings, rows)
     refuse_impossible(impossible_arcs(rows.variables), resolved.required_arcs)
     scored, scoring = rows, settings
     if split is not None:
@@ -341,6 +340,28 @@ def prepare_task(data: RowsLike, settings: LearnSettings, extras: Extras = NO_EX
         scoring = settings.replace(folds=split.folds, validation=held_out, hidden=None)
     done = extras._replace(completions=tuple(completions), units=units, classes=classes)
     return Task(settings, resolved, done, began, original, odd, margins, rows, start, scored, scoring)
+
+
+def resolve(settings: LearnSettings, rows: Table | RemoteRows) -> LearnSettings:
+    """Return settings with arcs in the place of patterns and tiers.
+
+    What marks atoms is a parent of their column, and what cannot be joined with that cannot be with the mark.
+    """
+    marks = {} if isinstance(rows, RemoteRows) else rows.marked_by
+    names = [variable.name for variable in rows.variables if variable.name not in marks.values()]
+    found = settings.resolve(names)
+    if not marks:
+        return found
+    forbidden = [
+        (above, below)
+        for source, target in found.forbidden_arcs
+        for above in (source, marks.get(source, source))
+        for below in (target, marks.get(target, target))
+    ]
+    return found.replace(
+        required_arcs=(*found.required_arcs, *((mark, name) for name, mark in marks.items())),
+        forbidden_arcs=tuple(dict.fromkeys(forbidden)),
+    )
 
 
 def read_table(data: TableLike, settings: LearnSettings) -> Table:
@@ -393,7 +414,14 @@ def remote_settings(settings: LearnSettings) -> LearnSettings:
     checks.choice("bandwidth", settings.bandwidth, RULES)
     checks.choice("missing", settings.missing, ("error", "drop"))
     is_given = {name: getattr(settings, name) != OPTIONS[name].default for name in ("engine", "checkpoint")}
-    refused = {"algorithm": settings.algorithm_name == "pc", "hidden": settings.has_class, **is_given}
+    has_bounds = not isinstance(settings.bounds, str)
+    refused = {
+        "algorithm": settings.algorithm_name == "pc",
+        "hidden": settings.has_class,
+        "bounds": has_bounds,
+        "atoms": settings.has_atoms,
+    }
+    refused |= is_given
     for name, is_refused in refused.items():
         if is_refused:
             raise ArgumentError(
@@ -715,7 +743,7 @@ def _learn_with_class(task: Task) -> BayesianNetwork:
         settings.score_settings,
         settings.penalty,
         int(cast("int", settings.folds)),
-        settings.margins_name,
+        settings.margins_plan.within([v.name for v in rows.variables if not v.is_discrete], task.margins),
         int(rng.integers(1 << 31)),
         lambda score, start: quick(score, start).structure,
     )
@@ -791,12 +819,17 @@ def fit(
         table = task.odd.leave_out(original)
         table = table if division is None else division.with_class(table)
         typical = typical_logpdf(structure, table, fit_settings, task.margins)
+    marks = task.rows.marked_by.values()
     record = Record(
         settings=task.given.plain(),
         versions=current_versions(),
         rows=task.rows.rows if isinstance(task.rows, Table) else task.rows.count,
         left_out=len(task.odd.numbers),
-        columns=tuple(v.name for v in task.rows.variables if division is None or v.name != hidden.NAME),
+        columns=tuple(
+            v.name
+            for v in task.rows.variables
+            if (division is None or v.name != hidden.NAME) and v.name not in marks
+        ),
         data_hash=None if original is None else original.digest,
         typical=typical,
         open_directions=find_open_directions(
@@ -830,19 +863,22 @@ def _impute_and_learn(data: TableLike, settings: LearnSettings) -> BayesianNetwo
     odd.warn()
     table, complete = odd.leave_out(every), odd.leave_out_of_folds(complete)
     structural_em.require_values(table)
-    margins = settings.margins_name
-    smooth = complete.replace(hidden=None)  # what fills holes does without a class
+    plan = settings.replace(atoms="none").margins_plan
+    smooth = complete.replace(hidden=None, atoms="none")  # what fills holes does without
     if settings.model_name in ("blend", "kdebn", "auto"):
         start = settings.start if isinstance(settings.start, Structure) else "ckde"
         penalty = OPTIONS["penalty"].default  # which a search with validation rows does not have
-        smooth = smooth.replace(model="spbn", start=start, types=None, margins=margins, penalty=penalty)
+        smooth = smooth.replace(
+            model="spbn", start=start, types=None, margins=settings.margins_name, penalty=penalty
+        )
     lines = LearnSettings(
         model="gbn",
         max_parents=settings.max_parents,
         required_arcs=settings.required_arcs,
         forbidden_arcs=settings.forbidden_arcs,
         tiers=settings.tiers,
-        margins=margins,
+        margins=settings.margins_name,
+        bounds=settings.bounds,
         seed=settings.seed,
         smoothing=settings.smoothing,
     )
@@ -856,9 +892,9 @@ def _impute_and_learn(data: TableLike, settings: LearnSettings) -> BayesianNetwo
 
     is_gaussian = settings.model_name == "gbn"
     learners = [learn_smooth] if is_gaussian else [learn_smooth, learn_lines]
-    fillers = [structural_em.by_networks(learner, learn_lines, margins) for learner in learners]
+    fillers = [structural_em.by_networks(learner, learn_lines, plan) for learner in learners]
     if not table.discrete.any() and not is_gaussian:
-        fillers.append(structural_em.by_normal(margins))
+        fillers.append(structural_em.by_normal(plan))
     # A generator of its own: the data may have been simulated with the same seed.
     (rng,) = generator(settings.seed).spawn(1)
     try:

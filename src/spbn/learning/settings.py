@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import math
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -37,12 +38,14 @@ if TYPE_CHECKING:
     from spbn.structure import Structure
     from spbn.tables.reader import RowsLike, TableLike
     from spbn.tables.readings import Preparation
+    from spbn.transforms import Bounds, MarginsPlan
 
     Arcs = Iterable[Arc]
     Names = str | Sequence[str]
     Types = Iterable[NodeType | str]
     Tiers = Sequence[Names]
     BandwidthFunction = Callable[[FloatArray], FloatArray]
+    Ends = Mapping[str, tuple[float | None, float | None]]
 
 Model = Literal["spbn", "gbn", "kdebn", "blend", "auto"]
 Algorithm = Literal["hc", "boss", "pc"]
@@ -107,7 +110,8 @@ class Option:
     implies: Model | None = None  # the model that is meant by whoever gives it, and names none
     is_shared: bool = True  # whether every command that learns has this flag, or those that declare it
     only_for: tuple[Algorithm, ...] | None = None  # the algorithms that use it; None if all do
-    is_recorded: bool = True  # whether a network's record has it
+    is_recorded: bool = True  # whether a network's record has it ...
+    has_default_recorded: bool = True  # ... and has it also where it is the default
     affects_result: bool = True  # whether another value may lead to another network, given the time
     in_estimators: bool = True  # whether the estimators for scikit-learn have it as a parameter
 
@@ -279,6 +283,28 @@ class LearnSettings:
         "Transform every column, to reduce skew and heavy tails, or those that are predicted better for it. "
         "Default: auto for the model auto, otherwise no column.",
     )
+    bounds: str | Ends = option(
+        "auto",
+        "The least and the greatest possible value of columns, None for no bound: "
+        '``{"price": (0, None), "share": (0, 1)}``, or as text: ``"price:0:,share:0:1"``. Whatever is drawn '
+        'is within them, and beyond them the density is 0. With ``margins="auto"``, other columns count as '
+        "bounded if all their values are positive, or between 0 and 1, and that predicts them better. With "
+        '"none", no column does.',
+        "Least and greatest possible values of columns: price:0:,share:0:1. Samples stay within them. Those "
+        "of other columns are found where that predicts better, unless it is none.",
+        has_default_recorded=False,
+    )
+    atoms: Names = option(
+        (),
+        "Columns in which many rows have exactly the same value, such as 0, which then has a probability of "
+        'its own. Values are found ("balance"), or given ("balance=0"). "auto" looks in all columns for '
+        "values that stand out, and that at least 5 % of the rows and 20 rows have. The network has one more "
+        'node for every such column, "balance = 0", which is a parent of it and may be one of others. At '
+        "these values, densities are probabilities (see `spbn.nodes.atoms`).",
+        "Columns in which many rows have exactly the same value, balance or balance=0, or auto to find them: "
+        "the value gets a probability of its own. May be repeated.",
+        has_default_recorded=False,
+    )
     hidden: int | Literal["auto"] | None = option(
         None,
         'A hidden class: how many populations the rows come from, or "auto", which finds out; that may be '
@@ -376,6 +402,8 @@ class LearnSettings:
             if isinstance(value, Iterator):  # which could be read only once, and is needed more often
                 object.__setattr__(self, known.name, tuple(value))
         object.__setattr__(self, "tiers", _checked_tiers(self.tiers))
+        if self.bounds not in ("auto", "none"):
+            object.__setattr__(self, "bounds", _checked_bounds(self.bounds))
         self._require_values()
         self._require_agreement()
 
@@ -395,6 +423,9 @@ class LearnSettings:
         from spbn.record import plain_settings
 
         recorded = {name: self._used(name) for name, known in OPTIONS.items() if known.is_recorded}
+        for name, known in OPTIONS.items():
+            if not known.has_default_recorded and recorded.get(name) == known.default:
+                del recorded[name]
         return plain_settings(recorded)
 
     def affecting_result(self) -> dict[str, object]:
@@ -442,6 +473,39 @@ class LearnSettings:
         return "auto" if self.model_name == "auto" else "none"
 
     @property
+    def margins_plan(self) -> MarginsPlan:
+        """Which columns get a transform, and within which bounds."""
+        from spbn.transforms import MarginsPlan
+
+        bounds = {} if isinstance(self.bounds, str) else self.bounds
+        return MarginsPlan(
+            self.margins_name,
+            {name: _ends(name, ends) for name, ends in bounds.items()},
+            self.bounds != "none",
+            self.known_atoms,
+            "auto" in _several(self.atoms),
+        )
+
+    @property
+    def has_atoms(self) -> bool:
+        """Whether values may have a probability of their own."""
+        return _several(self.atoms) not in ((), ("none",))
+
+    @property
+    def known_atoms(self) -> dict[str, tuple[float, ...]]:
+        """The atoms that were given, by column: none where they are to be found."""
+        found: dict[str, tuple[float, ...]] = {}
+        for text in _several(self.atoms):
+            name, equals, value = text.rpartition("=")
+            try:
+                name, values = (name, (float(value),)) if equals else (text, ())
+            except ValueError:
+                name, values = text, ()
+            if text not in ("auto", "none"):
+                found[name.strip()] = (*found.get(name.strip(), ()), *values)
+        return found
+
+    @property
     def node_types(self) -> tuple[NodeType, ...]:
         """The types that continuous nodes may have."""
         from spbn.nodes.base import NodeType
@@ -467,12 +531,13 @@ class LearnSettings:
     @property
     def score_name(self) -> ScoreName:
         """The score that hill climbing maximises: the one that was asked for, or that of the model."""
-        return self.score or ("bic" if self.model_name == "gbn" and not self.has_class else "cv")
+        return self.score or ("cv" if self.model_name != "gbn" or self.has_class or self.has_atoms else "bic")
 
     @property
     def is_published(self) -> bool:
         """Whether the model is one of the paper's, which learns from all rows as they are."""
-        return self.model_name in PUBLISHED and self.types is None and self.margins_name == "none"
+        is_plain = self.margins_name == "none" and isinstance(self.bounds, str) and not self.has_atoms
+        return self.model_name in PUBLISHED and self.types is None and is_plain
 
     @property
     def algorithm_name(self) -> Algorithm:
@@ -550,6 +615,11 @@ class LearnSettings:
             raise ArgumentError(
                 f"{argument('prepare')} is for spbn.learn: pass spbn.prepare(data).frame instead."
             )
+
+    def refuse_atoms(self, reason: str) -> None:
+        """Refuse atoms where they make no sense, or are not there yet."""
+        if self.has_atoms:
+            raise ArgumentError(f"{argument('atoms')} cannot be given here: {reason}.")
 
     def _require_values(self) -> None:
         """Refuse values that make no sense by themselves."""
@@ -645,6 +715,19 @@ class LearnSettings:
                 f"{setting('score', self.score)} is for {setting('model', 'gbn')} only. "
                 f"Got {setting('model', self.model_name)}: use {setting('score', 'cv')}."
             )
+        if self.has_atoms:
+            unusual = {
+                setting("algorithm", "pc"): self.algorithm_name == "pc",
+                setting("score", self.score_name): self.score_name != "cv",
+                setting("hidden", self.hidden): self.has_class,
+                setting("max_parents", 0): self.max_parents == 0,
+                f"{argument('start')} (as a structure)": isinstance(self.start, Structure),
+                f"{argument('validation')} (as a table)": not _is_share(self.held_out),
+            }
+            for which in (which for which, is_given in unusual.items() if is_given):
+                raise ArgumentError(
+                    f"{argument('atoms')} cannot be given with {which}: leave one of them out."
+                )
         if self.has_class and self.score_name != "cv":
             raise ArgumentError(
                 f"{setting('score', self.score)} cannot be given with {setting('hidden', self.hidden)}: "
@@ -682,6 +765,53 @@ def _checked_tiers(tiers: object) -> tuple[tuple[str, ...], ...]:
     raise ArgumentError(
         f"{argument('tiers')} must be groups of columns, in the order of events: "
         f"[['age', 'sex'], ['dose'], ['outcome']]. Got {tiers!r} instead."
+    )
+
+
+def _several(names: Names) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _is_share(validation: object) -> bool:
+    return validation is None or isinstance(validation, float | int)
+
+
+def _checked_bounds(bounds: object) -> Ends:
+    """Return bounds as they are given, by column; refuse what makes no sense."""
+    if isinstance(bounds, str):
+        read: dict[str, tuple[float | None, float | None]] = {}
+        for part in filter(None, map(str.strip, bounds.split(","))):
+            name, *ends = part.rsplit(":", 2)
+            with suppress(ValueError):
+                if len(ends) == 2 and name not in read:
+                    low, high = (float(end) if end.strip() else None for end in ends)
+                    read[name.strip()] = low, high
+                    continue
+            raise ArgumentError(
+                f"{argument('bounds')} are a name, the least and the greatest value for each column: "
+                f"'price:0:,share:0:1', or 'none'. Got {part!r}."
+            )
+        bounds = read
+    if not isinstance(bounds, Mapping):
+        raise ArgumentError(
+            f"{argument('bounds')} must be a dict of pairs (least, greatest), None for no bound: "
+            f"{{'price': (0, None)}}. Got {bounds!r:.100}."
+        )
+    for name, ends in bounds.items():
+        _ends(name, ends)
+    return {name: (low, high) for name, (low, high) in bounds.items()}
+
+
+def _ends(name: object, ends: object) -> Bounds:
+    """Return bounds of a column as numbers."""
+    with suppress(TypeError, ValueError):
+        first, last = cast("tuple[float | None, float | None]", ends)
+        low, high = -math.inf if first is None else float(first), math.inf if last is None else float(last)
+        if isinstance(name, str) and low < high:
+            return low, high
+    raise ArgumentError(
+        f"{argument('bounds')}: those of {name!r} must be a pair (least, greatest), None for no bound. "
+        f"Got {ends!r:.100}."
     )
 
 

@@ -387,6 +387,7 @@ def _settings(options: Mapping[str, object], seed: Seed) -> LearnSettings:
             "and see what their networks have in common."
         )
     settings = LearnSettings.of("confidence", {**options, "seed": seed})
+    settings.refuse_atoms("halves of the rows may have others than the whole table")
     if settings.max_seconds is not None:
         raise ArgumentError(
             f"{argument('max_seconds')} cannot be given: how far a replicate comes in a time is not the same "

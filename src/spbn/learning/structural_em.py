@@ -26,7 +26,7 @@ from spbn.network import BayesianNetwork
 from spbn.numerics.gaussian import normal_of
 from spbn.structure import Structure
 from spbn.tables.table import Table, require_spread
-from spbn.transforms import fit_transform
+from spbn.transforms import MarginsPlan
 
 ROUNDS, COMPLETIONS = 4, 5
 HIDDEN, TRIAL_ROWS, TRIAL_ROUNDS, TRIAL_DRAWS = 0.1, 2_000, 2, 10  # to choose what fills the holes
@@ -43,7 +43,9 @@ Learn = Callable[[Table, Structure | None], BayesianNetwork]
 Filler = Callable[[Table, np.random.Generator, int, int], tuple[list[Table], list[float]]]
 
 
-def by_networks(learn: Learn, learn_lines: Callable[[Table], BayesianNetwork], margins: str) -> Filler:
+def by_networks(
+    learn: Learn, learn_lines: Callable[[Table], BayesianNetwork], margins: MarginsPlan
+) -> Filler:
     """Return what fills holes with draws from networks, while these are being learned.
 
     It begins with Gaussian networks, which `learn_lines` learns, and with a normal distribution that has
@@ -68,7 +70,7 @@ def by_networks(learn: Learn, learn_lines: Callable[[Table], BayesianNetwork], m
     return filler
 
 
-def by_normal(margins: str) -> Filler:
+def by_normal(margins: MarginsPlan) -> Filler:
     """Return what fills the holes of continuous columns with draws from a normal distribution of them all."""
     return lambda table, rng, rounds, draws: (_from_normal(table, margins, draws, rng), [])
 
@@ -119,7 +121,7 @@ def _first(
     holes: BoolArray,
     learn: Learn,
     learn_lines: Callable[[Table], BayesianNetwork],
-    margins: str,
+    margins: MarginsPlan,
     rng: np.random.Generator,
 ) -> tuple[Table, Structure | None]:
     """Fill the holes for the first time; also return a structure to begin with, if there is one."""
@@ -135,7 +137,7 @@ def _first(
     return filled, None
 
 
-def _from_normal(table: Table, margins: str, draws: int, rng: np.random.Generator) -> list[Table]:
+def _from_normal(table: Table, margins: MarginsPlan, draws: int, rng: np.random.Generator) -> list[Table]:
     """Fill the holes of continuous columns with draws from a normal distribution of those that vary."""
     holes = np.isnan(table.columns)
     rows = slice(None) if table.rows <= NORMAL_ROWS else rng.choice(table.rows, NORMAL_ROWS, replace=False)
@@ -144,7 +146,8 @@ def _from_normal(table: Table, margins: str, draws: int, rng: np.random.Generato
     if not 0 < len(numbers) <= NORMAL_COLUMNS:  # more would take long, and hang on few rows for every number
         return [_like_the_columns(_from_columns(table, holes, rng), holes) for _ in range(draws)]
     table = _from_columns(table, holes & ~(table.discrete | varied)[:, None], rng)
-    moves = [fit_transform(margins, column[~np.isnan(column)]) for column in table.columns[numbers]]
+    there = [(table.names[k], table.columns[k]) for k in numbers]
+    moves = [margins.transform(name, column[~np.isnan(column)]) for name, column in there]
     moved = np.stack(
         [c if m is None else m.forward(c) for m, c in zip(moves, table.columns[numbers], strict=True)]
     )

@@ -403,7 +403,9 @@ class ReferenceScorer:
         families = [(node, *network.structure.parents(node)) for node in network.nodes]
         # What depends on a hidden class depends on every column that tells about it.
         self._families = [
-            list(range(len(names))) if network.hidden in family else [names.index(name) for name in family]
+            list(range(len(names)))
+            if network.hidden in family
+            else [names.index(network.marks.get(name, name)) for name in family]
             for family in families
         ]
 
@@ -461,7 +463,7 @@ class ReferenceScorer:
     def _drawn(self) -> Table:
         network = self._network
         columns = network.draw(DRAWS, seed=0)
-        nodes = [node for node in network.nodes if node != network.hidden]
+        nodes = [n for n in network.nodes if n != network.hidden and n not in network.marks]
         stacked = np.stack([network.in_data_units(node, columns[node]) for node in nodes])
         return Table.of(network.variables[: len(nodes)], stacked)
 

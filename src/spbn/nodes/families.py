@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple, final
 
 import numpy as np
@@ -122,14 +123,23 @@ class FamilyScorer:
 
     def rows(self, families: FamilyBatch) -> FloatArray:
         """Families × evaluated rows, in the order of the data; -inf throughout where one cannot be fitted."""
+        return self.store.in_data_order(self.by_piece(families))
+
+    def by_piece(self, families: FamilyBatch) -> FloatArray:
+        """Return the same in the order of the store."""
         out = np.full((len(families), self.store.pieces), -np.inf)
         for chosen, scorer in self._by_scorer(families):
             out[chosen] = scorer.rows(families.only(chosen))
-        return self.store.in_data_order(out)
+        return out
 
     def _by_scorer(self, families: FamilyBatch) -> Iterator[tuple[BoolArray, Scorer]]:
         """Yield families, and what scores them; those that their type does not admit are left out."""
         admitted, divided = self._admitted(families)
+        for node, mark in self._marks:
+            marked = admitted & (families.nodes == node) & families.parents[:, mark]
+            if marked.any():
+                admitted &= ~marked
+                yield marked, AtomScorer(self.store, mark)
         for number in np.unique(families.types):
             node_type = registered()[number]
             for is_divided in (False, True):
@@ -137,6 +147,12 @@ class FamilyScorer:
                 if chosen.any():
                     by_configuration = ConfigurationScorer(node_type, self.store)
                     yield chosen, by_configuration if is_divided else self.store.scorer(node_type)
+
+    @cached_property
+    def _marks(self) -> list[tuple[int, int]]:
+        """The columns that have atoms, and those that mark these."""
+        names = [variable.name for variable in self.store.variables]
+        return [(names.index(name), names.index(mark)) for name, mark in self.store.marked_by.items()]
 
     def _admitted(self, families: FamilyBatch) -> tuple[BoolArray, BoolArray]:
         """Tell which families their types admit, and which have a continuous node with discrete parents."""
@@ -155,3 +171,32 @@ class FamilyScorer:
             return np.array(admitted, dtype=np.bool_) & countable, divided
         continuous = [types[number].admits(variables[0], ()) for number in range(len(types))]
         return np.array(continuous)[families.types], divided
+
+
+@final
+class AtomScorer:
+    """Scores families of a node with atoms, which has the mark of these as a parent.
+
+    What counts is rows without an atom: in all others, the node is certain.
+    """
+
+    def __init__(self, rows: RowStore, mark: int) -> None:
+        self._pieces, part = rows.pieces, rows.beside_atoms(rows.variables[mark].name)
+        self._scorer, self._places = FamilyScorer(part.rows), part.places
+        self._is_mark = np.arange(len(rows.variables)) == mark
+
+    def totals(self, families: FamilyBatch) -> FloatArray:
+        return self._scorer.totals(families.without_parents(self._is_mark))
+
+    def totals_and_misfits(self, families: FamilyBatch) -> tuple[FloatArray, FloatArray]:
+        return self._scorer.totals_and_misfits(families.without_parents(self._is_mark))
+
+    def leads(self, families: FamilyBatch) -> FloatArray:
+        return self._scorer.leads(families.without_parents(self._is_mark))
+
+    def rows(self, families: FamilyBatch) -> FloatArray:
+        found = self._scorer.by_piece(families.without_parents(self._is_mark))
+        out = np.zeros((len(families), self._pieces))
+        out[:, self._places] = found
+        out[~np.isfinite(found).all(axis=1)] = -np.inf
+        return out

@@ -81,7 +81,7 @@ def plot_cpd(
     rows = network.sample(CLOUD_POINTS, seed=0) if data is None else data
     if network.hidden in kinds:  # rows belong to their most probable classes
         rows = with_classes(network, as_table(rows, variables=network.variables))
-    table = as_table(rows, variables=list(kinds.values()))
+    table = network.with_marks(as_table(rows, variables=network.columns_of(kinds)))
     columns = dict(zip(table.names, table.columns, strict=True))
     family = _Family(network, kinds[node], parents, columns, dict(table.levels))
     if ax is None:
@@ -140,6 +140,16 @@ class _Family:
         given = {p: np.full(len(xs), value) for p, value in {**self.usual, **case}.items()}
         return self.curve({**given, parent: xs})
 
+    def shown(self, name: str, points: int = CURVE_POINTS) -> FloatArray:
+        """Return points over the values of a column that are shown: all but far outliers, and some margin."""
+        column = self.columns[name]
+        low, high = np.quantile(column, [0.002, 0.998])
+        if low == high:  # nearly all rows have one value
+            low, high = float(column.min()), float(column.max())
+        margin = 0.08 * (high - low) if high > low else 0.5 * max(1e-6, abs(low))
+        low, high = np.clip([low - margin, high + margin], *self.network.bounds(name)).tolist()
+        return np.linspace(low, high, points)
+
     @cached_property
     def common(self) -> dict[str, IntArray]:
         """The levels of every discrete parent, the most common first."""
@@ -167,18 +177,9 @@ class _Family:
         return f"{name}   {short_title(f'(at {rest})', LONGEST_TITLE - len(name))}" if rest else name
 
 
-def _shown_range(column: FloatArray, points: int = CURVE_POINTS) -> FloatArray:
-    """Return points over the values of a column that are shown: all but far outliers, and some margin."""
-    low, high = np.quantile(column, [0.002, 0.998])
-    if low == high:  # nearly all rows have one value
-        low, high = float(column.min()), float(column.max())
-    margin = 0.08 * (high - low) if high > low else 0.5 * max(1e-6, abs(low))
-    return np.linspace(low - margin, high + margin, points)
-
-
 def _draw_density(ax: Axes, family: _Family, *, with_rows: bool) -> None:
     """Draw the density of a node without parents, over a histogram of rows if these are known."""
-    xs = _shown_range(family.column)
+    xs = family.shown(family.variable.name)
     if with_rows:
         # Bins over the range that is shown: far outliers would otherwise ask for thousands.
         bins = np.linspace(xs[0], xs[-1], 41).tolist()
@@ -195,7 +196,7 @@ def _draw_shading(ax: Axes, family: _Family, points: int) -> None:
     network, node, (parent,) = family.network, family.variable.name, family.parents
     below, values = family.columns[parent], family.column
     # Coarser than a curve, and smoothed: every point costs a sum over the training rows.
-    parents, xs = _shown_range(below, MESH_POINTS), _shown_range(values, MESH_POINTS)
+    parents, xs = family.shown(parent, MESH_POINTS), family.shown(node, MESH_POINTS)
     mesh = np.meshgrid(parents, xs)
     density = family.density(mesh[1].ravel(), {parent: mesh[0].ravel()}).reshape(mesh[0].shape)
     kept = network.cpds[node].kept_rows
@@ -245,10 +246,10 @@ def _draw_curve(ax: Axes, family: _Family, points: int) -> None:
 def _draw_bands(ax: Axes, family: _Family, points: int) -> None:
     """Draw the curve against the only parent, with bands of its noise, and the rows."""
     (parent,) = family.parents
-    xs = _shown_range(family.columns[parent])
+    xs = family.shown(parent)
     _draw_dots(ax, family.columns[parent], family.column, points)
     _draw_line(ax, xs, family.curve({parent: xs}), LINES[0], (1, 2), label="curve")
-    _frame(ax, xs, _shown_range(family.column), (parent, family.variable.name))
+    _frame(ax, xs, family.shown(family.variable.name), (parent, family.variable.name))
     draw_legend(ax, "lower right", (1.0, 1.0), 3, handlelength=1.4)
 
 
@@ -268,7 +269,7 @@ def _draw_map(ax: Axes, family: _Family, points: int) -> None:
     from scipy.spatial import KDTree
 
     rows = np.stack([family.columns[parent] for parent in family.parents], axis=1)
-    xs, ys = (_shown_range(column, MESH_POINTS) for column in rows.T)
+    xs, ys = (family.shown(parent, MESH_POINTS) for parent in family.parents)
     mesh = np.stack([place.ravel() for place in np.meshgrid(xs, ys)], axis=1)
     heights = family.curve(dict(zip(family.parents, mesh.T, strict=True)))[MIDDLE]
     unit = np.array([np.ptp(xs), np.ptp(ys)])
@@ -290,7 +291,7 @@ def _draw_panels(ax: Axes, family: _Family) -> None:
 
     There is a line for every level of the discrete parent that changes the curve most, if there is one.
     """
-    shown = {p: _shown_range(family.columns[p]) for p in family.parents if p not in family.levels}
+    shown = {p: family.shown(p) for p in family.parents if p not in family.levels}
     cases = _cases(family, shown)
     parts = {parent: [_part(family, parent, case, xs) for case in cases] for parent, xs in shown.items()}
     ascents = {parent: max(np.ptp(lines[MIDDLE]) for _, lines in parts[parent]) for parent in shown}
@@ -378,7 +379,7 @@ def _draw_slices(ax: Axes, family: _Family) -> None:
         p: np.sort(common[p][: len(LINES)]) if p in common else np.quantile(columns[p], SLICES)
         for p in parents
     }
-    xs = _shown_range(family.column)
+    xs = family.shown(family.variable.name)
 
     def slices(parent: str, xs: FloatArray) -> FloatArray:
         count = len(values[parent])

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
@@ -25,6 +25,7 @@ import numpy as np
 from spbn import kernels
 from spbn._base.arrays import BoolArray, FloatArray, IntArray, forget_older_half, frozen, remembered
 from spbn._base.jit import compiled, run_tasks, shares
+from spbn.errors import FitError
 from spbn.kernels import estimates as bandwidths
 from spbn.kernels.conditional import FAR, conditional_log_density, quotient
 from spbn.kernels.estimates import BandwidthRule
@@ -88,6 +89,7 @@ class MemoryRows(RowStore):
         self._kept_bytes = kept_bytes
         self._configurations: OrderedDict[Columns, tuple[Configurations, IntArray]] = OrderedDict()
         self._divisions: OrderedDict[Columns, Division] = OrderedDict()
+        self._beside_atoms: OrderedDict[str, Part] = OrderedDict()
         self._asking: OrderedDict[bytes, MemoryRows] = OrderedDict()
 
     @cached_property
@@ -279,6 +281,27 @@ class MemoryRows(RowStore):
             parts[number] = Part(MemoryRows(below, self.settings, inner=inner, kept_bytes=due), queries)
             starved[queries] = False
         return Division(parts, starved, ~self.discrete, self.asking)
+
+    @property
+    def marked_by(self) -> Mapping[str, str]:
+        return self.partition.table.marked_by
+
+    def beside_atoms(self, mark: str) -> Part:
+        return remembered(self._beside_atoms, mark, lambda: self._found_beside(mark), limit=MOST_SETS)
+
+    def _found_beside(self, mark: str) -> Part:
+        table = self.partition.table
+        has_atom = (table.column(mark) > 0).astype(np.int64)
+        for place, below, queries in self.partition.divided(has_atom, table.names, fewest=FEWEST_ROWS):
+            if place == 0:
+                due = self._kept_bytes * below.table.rows // table.rows
+                inner = partial(self._inner_beside, mark)
+                return Part(MemoryRows(below, self.settings, inner=inner, kept_bytes=due), queries)
+        raise FitError(f"there are too few rows besides those that {mark!r} marks.")
+
+    def _inner_beside(self, mark: str) -> MemoryRows | None:
+        rows = None if self.inner is self else self.inner.beside_atoms(mark).rows
+        return rows if isinstance(rows, MemoryRows) else None
 
     def _inner_part(self, columns: Columns, number: int) -> MemoryRows | None:
         """Return the cross-validation of a configuration's training rows, if this store is not one itself."""

@@ -148,7 +148,7 @@ class FamilyCounts(NamedTuple):
 
 
 class Part(NamedTuple):
-    """The rows of one configuration, and which pieces of the division their pieces are."""
+    """Some rows, such as those of one configuration, and which pieces of the whole their pieces are."""
 
     rows: RowStore
     places: IntArray
@@ -191,6 +191,15 @@ class RowStore(ABC):
         if node_type.name not in self._scorers:
             self._scorers[node_type.name] = node_type.scorer(self)
         return self._scorers[node_type.name]
+
+    @property
+    def marked_by(self) -> Mapping[str, str]:
+        """The columns with atoms, and those that mark these (see `spbn.transforms.Atoms`)."""
+        return {}
+
+    def beside_atoms(self, mark: str) -> Part:
+        """Return the rows in which a column that has this mark has no atom, with all columns."""
+        raise FitError(f"there are no atoms that {mark!r} marks.")
 
     @cached_property
     def discrete(self) -> BoolArray:

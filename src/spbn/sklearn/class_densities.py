@@ -40,7 +40,6 @@ from spbn.rows.store import FitSettings
 from spbn.structure import Structure
 from spbn.tables.table import Table, copied_columns
 from spbn.transforms import Margins, YeoJohnson
-from spbn.transforms import fitted as fit_margins
 
 #: Fewest rows that a network is learned from, and fewest of them that differ from the most frequent value.
 FEWEST_ROWS, FEWEST_DIFFERENT = 10, 5
@@ -73,7 +72,7 @@ class Multinet:
         structures: Sequence[Structure | None] = (),
     ) -> Multinet:
         """Learn every class's network from its rows, or fit its structure to them."""
-        margins = fit_margins(settings.margins_name, table)
+        margins = settings.margins_plan.fit(table)
         rows = [table.take(np.flatnonzero(labels == label)) for label in range(classes)]
         networks = [
             _class_network(part, table, margins, structure, settings)
@@ -188,7 +187,7 @@ def _learn(table: Table, settings: LearnSettings) -> BayesianNetwork:
 
 def _refit(structure: Structure, table: Table, settings: LearnSettings) -> BayesianNetwork:
     """Fit the structure of those nodes that a table has."""
-    margins = fit_margins(settings.margins_name, table)
+    margins = settings.margins_plan.fit(table)
     rows = table if margins is None else margins.transformed(table)
     types = {name: structure.type(name) for name in table.names}
     part = Structure(table.names, _among(table.names, structure.arcs), types)

@@ -277,7 +277,7 @@ class SPBNClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc]
     """
 
     _own: ClassVar[Mapping[str, object]] = {"structure": "multinet", "calibrate": True}
-    _without: ClassVar[Collection[str]] = ("max_seconds", "hidden")
+    _without: ClassVar[Collection[str]] = ("max_seconds", "hidden", "atoms")
 
     structure: str
     calibrate: bool

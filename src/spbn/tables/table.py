@@ -58,6 +58,8 @@ class Table:
     columns: FloatArray
     #: The levels of the discrete columns.
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    #: The columns with atoms, and the discrete ones that say which rows have them (see `spbn.transforms`).
+    marked_by: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.columns.flags.writeable = False
@@ -107,13 +109,14 @@ class Table:
 
     def select(self, names: Sequence[str]) -> Table:
         levels = {name: self.levels[name] for name in names if name in self.levels}
-        return Table(tuple(names), self.columns[[self.index(name) for name in names]], levels)
+        marks = {name: mark for name, mark in self.marked_by.items() if name in names and mark in names}
+        return Table(tuple(names), self.columns[[self.index(name) for name in names]], levels, marks)
 
     def take(self, rows: npt.ArrayLike) -> Table:
         return self.with_columns(np.ascontiguousarray(self.columns[:, np.asarray(rows)]))
 
     def with_columns(self, columns: FloatArray) -> Table:
-        return Table(self.names, columns, self.levels)
+        return Table(self.names, columns, self.levels, self.marked_by)
 
 
 def require_variation(table: Table) -> None:

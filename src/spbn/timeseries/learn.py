@@ -219,6 +219,7 @@ def _refuse_unsuited(settings: LearnSettings) -> None:
             f"{setting('missing', 'drop')}, which leaves out rows that look back on a hole, or fill the "
             f"holes first, for example by interpolation."
         )
+    settings.refuse_atoms("rows over time have none yet")
     if isinstance(settings.start, Structure):
         raise ArgumentError(f"{argument('start')} must be a node type here, not a structure.")
 

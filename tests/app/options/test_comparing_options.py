@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("tables")
 
 
 #: Settings of `learn` that these commands treat in a way of their own.
-OWN = ("max_seconds", "model", "folds", "margins", "discrete", "seed")
+OWN = ("max_seconds", "model", "folds", "margins", "discrete", "seed", "atoms")
 
 
 def compared(run, *arguments):

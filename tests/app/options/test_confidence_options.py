@@ -30,7 +30,7 @@ def repeated(run, *arguments):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", learning_options("confidence", without=["max_seconds", "hidden"]))
+@pytest.mark.parametrize("name", learning_options("confidence", without=["max_seconds", "hidden", "atoms"]))
 def test_confidence_setting(name, run):
     """Settings that `spbn.learn` has as well; replicates have as much time as they need."""
     value, others = CASES[name]
