@@ -50,15 +50,15 @@ REFUSED = {
     "a comment": (table(above="# by logger\n"), "it is '# by logger': .* delete what is above the names"),
     "units below names": (
         table(names="a,b,c\nkg,m,s"),
-        r"If row 1 \(line 2\) is not a row of data, delete it",
+        "a +'kg' among numbers +'kg' treated as missing",
     ),
-    "a sum": (table(below="Total,400,\n"), r"'Total' in row 41 .*If row 41 \(line 42\) .* delete it"),
-    "names again": (table(below="a,b,c\n1,2,3\n"), r"If row 41 \(line 42\) is not a row of data, delete it"),
+    "a sum": (table(below="Total,400,\n"), "'Total' among numbers +'Total' treated as missing"),
+    "names again": (table(below="a,b,c\n1,2,3\n"), "'a' among numbers +'a' treated as missing"),
     "a dash": (table(once("-")), "'-' in row 4 .* If it stands for a missing value, leave the field empty"),
-    "a word for missing": (table(once("missing")), "stands for a missing value, leave the field empty"),
+    "a word for missing": (table(once("missing")), "'missing' among numbers +'missing' treated as missing"),
     "a word for missing, twice": (
         table(lambda row, place, value: "n.d." if place == 0 and row in (3, 9) else str(value)),
-        r"'n.d.' in row 4 \(line 5\)\. If it stands for missing values, leave these fields empty\. Convert",
+        "'n.d.' among numbers +'n.d.' treated as missing",
     ),
     "a typographic minus": (
         table(last(lambda i, x: str(x).replace("-", "\u2212"))),
@@ -66,7 +66,7 @@ REFUSED = {
     ),
     "#N/A": (table(once("#N/A")), r"1 value is missing .* 'a', in row 4 \(line 5\).*--missing drop"),
     "a row too short": (table(below="1,2\n"), r"missing .* column 'c', in row 41 \(line 42\)"),
-    "a row too long": (table(below="1,2,3,4\n"), "line 42 has 4 fields, and those above have 3. Take out"),
+    "a row too long": (table(below="1,2,3,4\n"), "line 42 has 4 fields, and those above have 3. Remove"),
     "a column without a name": (
         table(first(lambda i, x: f"{7 * i % 11},{x}"), names=",a,b,c"),
         """column 1 has no name.* --drop '""'. \\(pandas""",
@@ -126,7 +126,9 @@ def test_what_is_refused_has_the_remedy(fault, folder, run):
     (folder / "t.csv").write_text(content, newline="")
     code, out, err = run("learn", "t.csv", "--model", "gbn")
     assert (code, out) == (2, "")
-    assert len(err.strip().splitlines()) == 1
+    *table_of_findings, refusal = err.strip().splitlines()
+    assert refusal.startswith("spbn: ")
+    assert not table_of_findings or "To have all this done: spbn learn t.csv --model gbn" in refusal
     assert re.search(message, err), err
 
 
