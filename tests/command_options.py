@@ -39,6 +39,11 @@ def as_options(settings):
                 yield from (ARGUMENTS[name], f"{source}:{target}")
         elif name == "tiers":
             yield from (ARGUMENTS[name], ";".join(map(",".join, value)))
+        elif name == "bounds":
+            yield from (
+                ARGUMENTS[name],
+                ",".join(f"{key}:{low}:{high}" for key, (low, high) in value.items()),
+            )
         else:
             yield from (
                 ARGUMENTS[name],

@@ -26,7 +26,7 @@ CASES = {
     "tiers": ([["d"], ["c"], ["a", "b"]], {"model": "gbn"}),
     "bandwidth": ("silverman", {}),
     "margins": ("yeo-johnson", {}),
-    "bounds": ("a:-50:50", {"model": "gbn"}),
+    "bounds": ({"a": (-50.0, 50.0)}, {"model": "gbn"}),
     "atoms": (["a=0.18905338179353307"], {"model": "gbn"}),
     "discrete": (["d"], {"model": "gbn"}),
     "smoothing": (5.0, {"model": "gbn", "discrete": ["c", "d"], "required_arcs": [("c", "d")]}),

@@ -318,7 +318,7 @@ BY_PLC_REQUIRED = by_tests(PartialCorrelation(DATA), required_arcs=REQUIRED)
 BY_PLC_FORBIDDEN = by_tests(PartialCorrelation(DATA), forbidden_arcs=FORBIDDEN)
 BY_PLC_TIERS = by_tests(PartialCorrelation(DATA), forbidden_arcs=POINTING_BACK)
 #: These change nothing that is found; they have tests of their own.
-SHOWN_ELSEWHERE = {"progress", "engine", "checkpoint", "client", "hidden", "prepare"}
+SHOWN_ELSEWHERE = {"progress", "engine", "checkpoint", "client", "hidden", "prepare", "bounds", "atoms"}
 
 
 def test_every_option_has_a_case():
@@ -343,7 +343,7 @@ def test_an_option_reaches_what_it_is_for(name, options, search, type_search):
     given = {
         parameter.name: arguments.get(parameter.name, parameter.default)
         for parameter in inspect.signature(spbn.learn).parameters.values()
-        if parameter.name not in ("data", "progress", "checkpoint", "client", "prepare")
+        if parameter.name not in ("data", "progress", "checkpoint", "client", "prepare", "bounds", "atoms")
     }
     given["algorithm"] = given["algorithm"] or ("boss" if given["model"] == "auto" else "hc")
     given["margins"] = given["margins"] or ("auto" if given["model"] == "auto" else "none")

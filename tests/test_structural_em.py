@@ -9,6 +9,7 @@ from spbn._base.arrays import generator
 from spbn.errors import DataError
 from spbn.learning import structural_em
 from spbn.tables.reader import as_table
+from spbn.transforms import MarginsPlan
 
 
 def holed(frame, rate, seed=0):
@@ -24,7 +25,9 @@ def fillers():
 
 
 def by_networks(learn):
-    return structural_em.by_networks(learn, lambda filled: spbn.learn(filled, model="gbn"), "none")
+    return structural_em.by_networks(
+        learn, lambda filled: spbn.learn(filled, model="gbn"), MarginsPlan("none")
+    )
 
 
 def chosen(frame):
@@ -131,7 +134,7 @@ def test_normal_draws_keep_a_line_of_which_no_row_is_whole(margins):
     frame = pd.DataFrame({f"y{k}": (k + 1) * x + rng.normal(0, 0.01, 400) for k in range(6)})
     frame = frame.mask(np.eye(6, dtype=bool)[np.arange(400) % 6])
     table = as_table(frame, training=True, missing="keep")
-    tables, scores = structural_em.by_normal(margins)(table, generator(0), 4, 2)
+    tables, scores = structural_em.by_normal(MarginsPlan(margins))(table, generator(0), 4, 2)
     assert scores == []
     holes = np.isnan(table.columns)
     for one in tables:
@@ -200,11 +203,11 @@ def test_the_normal_distribution_leaves_out_columns_that_do_not_vary(margins):
     columns[1] = 4.0
     columns[:, ::5] = np.nan
     table = as_table(pd.DataFrame(columns.T), training=True, missing="keep")
-    for filled in structural_em._from_normal(table, margins, 2, generator(0)):
+    for filled in structural_em._from_normal(table, MarginsPlan(margins), 2, generator(0)):
         assert (filled.columns[1] == 4.0).all()
         np.testing.assert_array_equal(filled.columns[:, 1], columns[:, 1])
         assert len(np.unique(filled.columns[0])) == 50
-    alone = structural_em._from_normal(table.select(["1"]), margins, 2, generator(0))
+    alone = structural_em._from_normal(table.select(["1"]), MarginsPlan(margins), 2, generator(0))
     assert all((filled.columns == 4.0).all() for filled in alone)
 
 

@@ -343,7 +343,7 @@ def test_classes_that_were_not_seen_are_counted_as_wrong():
 
 
 #: It learns several networks, so one time limit and one checkpoint would not do.
-NOT_TAKEN = {"hidden", "max_seconds", "checkpoint"}
+NOT_TAKEN = {"hidden", "atoms", "max_seconds", "checkpoint"}
 
 
 def options_of_learn():

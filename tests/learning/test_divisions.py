@@ -21,14 +21,14 @@ from spbn.search import order_search
 from spbn.structure import Structure
 from spbn.tables.reader import as_table
 from spbn.tables.table import Table
-from spbn.transforms import Margins
+from spbn.transforms import MarginsPlan
 
 
 def lines(margins: str = "none") -> hidden.Model:
     def search(score, start):
         return order_search(score, start, restarts=1, patience=0).structure
 
-    return hidden.Model((NodeType.LG,), FitSettings(), "auto", 5, margins, 0, search)
+    return hidden.Model((NodeType.LG,), FitSettings(), "auto", 5, MarginsPlan(margins), 0, search)
 
 
 def populations(rows: int, seed: int, apart: float) -> tuple[Table, np.ndarray]:
@@ -95,7 +95,7 @@ def test_other_rows_are_scored_by_all_rows_of_a_class():
 def test_a_division_has_the_log_density_of_rows_in_the_units_of_the_data(independent):
     table, codes = populations(120, 2, 3.0)
     table = table.with_columns(np.exp(table.columns / 3.0))
-    margins = Margins.fit(table)
+    margins = MarginsPlan("yeo-johnson").fit(table)
     moved, slopes = margins.transformed(table), margins.log_slopes(table, table.names).sum(axis=0)
     structure = Structure(["x", "y", "z"], [("x", "y")], "lg")
     score = lines().score(hidden.Rows.of(table), codes, margins)

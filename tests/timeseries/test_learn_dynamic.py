@@ -8,6 +8,7 @@ import pytest
 
 import spbn
 from learning_options import CASES
+from spbn.record import plain_settings
 from spbn.search import SearchInterrupted
 from spbn.timeseries import learn
 from time_series import autoregression, mixed, threshold
@@ -104,13 +105,22 @@ FRAME = autoregression(90).assign(c=lambda f: np.sin(f["a"]) + 0.3 * f["b"].shif
         (name, value, others)
         for name, (value, others) in CASES.items()
         if name
-        not in ("discrete", "smoothing", "required_arcs", "forbidden_arcs", "tiers", "alpha", "hidden")
+        not in (
+            "discrete",
+            "smoothing",
+            "required_arcs",
+            "forbidden_arcs",
+            "tiers",
+            "alpha",
+            "hidden",
+            "atoms",
+        )
     ]
     + [("alpha", 0.9, {"algorithm": "pc", "test": "plc"})],
 )
 def test_every_setting_reaches_both_networks(name, value, others):
     dynamic = spbn.learn_dynamic(FRAME, **others, **{name: value})
-    plain = value if isinstance(value, str | float | int | list) else str(value)
+    plain = plain_settings({name: value})[name]
     for network in (dynamic.static, dynamic.transition):
         assert network.record.settings[name] == plain or name == "max_seconds"
         for other, given in others.items():

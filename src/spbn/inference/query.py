@@ -563,7 +563,8 @@ class _Sampler:
 
         moved = particles.sample_by_tempering(begun, start.states, rng, n=n, share=ENOUGH, is_over=is_over)
         left = EXPLORED * n - there
-        if method != "auto" or worth * EXPLORED * n < moved.effective[0] or left < 1 or is_over():
+        is_worth_more = worth * EXPLORED * n > moved.effective[0] and not self.reach.is_out
+        if method != "auto" or not is_worth_more or left < 1 or is_over():
             return moved
         # Few of the first draws have left descendants: so many more of them may be worth more.
         found = particles.concatenate(found, sample_by_weighting(part, left, rng))
