@@ -266,6 +266,29 @@ def test_a_draft_comes_before_the_score_itself(monkeypatch):
     assert early.stop_reason == "max_seconds"
 
 
+def test_there_is_one_search_where_each_would_take_minutes(monkeypatch):
+    """Rows × nodes × those that are not lines in the first graph decide, also where a search goes on."""
+    frame = nonlinear_frame(120, 7, 1)
+    likelihood = spbn.scores.CVLikelihood(frame, penalty="auto")
+    score = spbn.scores.BestType(likelihood, ["lg", "curve"], cost=likelihood.penalty)
+
+    def search(**options):
+        sweeps = []
+        found = order_search(score, Structure(score.nodes), on_sweep=sweeps.append, **options)
+        return found, sweeps
+
+    found, _ = search(restarts=1)
+    curves = list(map(str, found.structure.types.values())).count("curve")
+    assert curves > 0
+    monkeypatch.setattr(orders, "MOST_WORK_TO_RESTART", 120 * 7 * curves)
+    assert max(sweep.restart for sweep in search()[1]) == growing.RESTARTS
+    monkeypatch.setattr(orders, "MOST_WORK_TO_RESTART", 120 * 7 * curves - 1)
+    once, sweeps = search()
+    assert (once, {sweep.restart for sweep in sweeps}) == (found, {1})
+    assert search(taken=sweeps) == (found, [])
+    assert {sweep.restart for sweep in search(restarts=2)[1]} == {1, 2}  # whoever asks for two has them
+
+
 def sweeps_of(score, **options):
     seen = []
     return order_search(score, Structure("abcdef"), on_sweep=seen.append, **options), seen

@@ -75,6 +75,7 @@ def test_so_does_one_with_a_hidden_class(client, settings):
 def test_workers_know_the_leads(client):
     likelihood = spbn.scores.CVLikelihood(FRAME, penalty="auto")
     there = spread(client, as_table(FRAME), likelihood, _likelihood)
+    assert there.size == likelihood.size == len(FRAME)  # by which a search decides on restarts
     batch = likelihood._checked([("c", [], "curve"), ("c", ["a"], "curve"), ("d", ["b"], "blend")])
     found = there.leads(batch)
     assert np.isfinite(found[:2]).any()
