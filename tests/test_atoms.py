@@ -354,3 +354,14 @@ def test_where_there_are_no_atoms_yet(work):
 def test_atoms_that_make_no_sense_are_refused(options, message):
     with pytest.raises(ArgumentError, match=message):
         spbn.learn(DATA, **options)
+
+
+def test_no_atom_has_a_part_in_the_density_of_other_values():
+    rng = np.random.default_rng(7)
+    x = rng.normal(2.0, 0.5, 300)
+    x[:40], x[40:90] = 0.0, 9.0
+    network = spbn.learn({"x": x}, model="gbn", atoms=["x=0", "x=9"], bounds="none")
+    drawn, rest = network.cpds["x"].density, x[90:]
+    assert drawn.logpdf({"x": [2.5]})[0] == pytest.approx(
+        stats.norm.logpdf(2.5, rest.mean(), rest.std(ddof=1)), abs=1e-12
+    )
